@@ -1,7 +1,7 @@
 //! `allowlist-source-range`, `denylist-source-range` and `satisfy`.
 
 use super::Family;
-use crate::settings::{Key, Lines, OnBad, Risk, Settings, parse};
+use crate::settings::{Key, Lines, OnBad, Risk, Settings, normalise, parse};
 use model::Networks;
 use model::policy::{Access, Policy, Satisfy};
 
@@ -57,12 +57,13 @@ pub(super) fn show(access: &Access, lines: &mut Lines) {
     lines.add("access.satisfy", satisfy).by(&[&SATISFY]);
 }
 
-/// An annotation that is blank: what it was meant to say is unknown, so nobody gets in (compat/behaviour.md section 1).
+/// An annotation that is empty or blank: what it was meant to say is unknown, so nobody gets in (compat/behaviour.md
+/// section 1). Its other name counts beside one that is empty only.
 fn refuse_blank(settings: &mut Settings<'_>, key: &Key<Networks>) {
-    let names = std::iter::once(&key.about.name).chain(key.about.aliases);
-    let texts: Vec<_> = names.filter_map(|name| Some((*name, settings.raw(name)?))).collect();
-    if let Some((name, _)) = texts.first().filter(|_| texts.iter().all(|(_, text)| text.is_empty()))
-    {
+    let mut names = std::iter::once(&key.about.name).chain(key.about.aliases);
+    let counts = settings.written_as(&key.about);
+    let counts = counts.or_else(|| names.find_map(|name| Some((*name, settings.written(name)?))));
+    if let Some((name, _)) = counts.filter(|(_, written)| normalise(written).is_empty()) {
         settings.deny(name, parse::EMPTY_ITEM);
     }
 }

@@ -55,6 +55,8 @@ enum Kind {
 
 fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     if settings.raw(TYPE.about.name).is_none_or(|text| text.is_empty()) {
+        // Whoever wrote blanks meant something: that is told, or takes the Ingress out.
+        settings.get(&TYPE);
         if settings.raw(SECRET.about.name).is_some_and(|text| !text.is_empty()) {
             let message = "has no effect without auth-type, nobody is asked for a password: write basic or digest";
             settings.note(SECRET.about.name, Severity::Warning, message.to_owned());

@@ -1,7 +1,7 @@
 //! `proxy-body-size`, `client-body-buffer-size`, `proxy-request-buffering`, `proxy-buffering` and its sizes.
 
 use super::Family;
-use crate::settings::{Key, Lines, OnBad, Risk, Settings, on_off, parse, size};
+use crate::settings::{Key, Lines, OnBad, Risk, Settings, normalise, on_off, parse, size};
 use model::Severity;
 use model::policy::{Body, Policy};
 
@@ -54,9 +54,13 @@ static BUFFERS: Key<u32> = Key::both("proxy-buffers-number", parse::count).numbe
 
 fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     const MOST: usize = 1 << 30;
-    if settings.raw(MAX_SIZE.about.name).is_some_and(|text| bytes(&text).is_some()) {
-        let message = "has a unit that nginx does not have: its default of 1m counts; write bytes without a unit";
-        settings.note(MAX_SIZE.about.name, Severity::Warning, message.to_owned());
+    let name = MAX_SIZE.about.name;
+    let of_all = settings.scope().config_map.and_then(|(_, data)| data.get(name));
+    let of_all = of_all.filter(|_| settings.is_of_config_map()).map(|text| normalise(text));
+    if settings.raw(name).or(of_all).is_some_and(|text| is_untold(&text)) {
+        let message = "has a unit that nginx does not have, or space within: nginx's default of 1m counts; write digits, and \
+                       perhaps k, m or g right behind them";
+        settings.note(name, Severity::Warning, message.to_owned());
     }
     let body = &mut policy.body;
     if let Some(size) = settings.get(&MAX_SIZE) {
@@ -123,22 +127,28 @@ pub(super) fn show(body: &Body, lines: &mut Lines) {
         .by(&[&BUFFER_SIZE]);
 }
 
-/// Digits with a `b`. ingress-nginx takes them for `proxy-body-size` and then tells nginx nothing.
-fn bytes(text: &str) -> Option<&str> {
-    let digits = text.strip_suffix(['b', 'B'])?;
-    (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(digits)
+/// The digits of what ingress-nginx takes for a size: it leaves spaces out, and a unit may be a `b`.
+fn digits(text: &str) -> Option<String> {
+    let mut plain = text.replace(' ', "").to_ascii_lowercase();
+    if plain.ends_with(['b', 'k', 'm', 'g']) {
+        plain.pop();
+    }
+    (!plain.is_empty() && plain.bytes().all(|byte| byte.is_ascii_digit())).then_some(plain)
+}
+
+/// A size that ingress-nginx takes for `proxy-body-size`, and then tells nginx nothing.
+fn is_untold(text: &str) -> bool {
+    digits(text).is_some() && (text.contains(' ') || text.ends_with(['b', 'B']))
 }
 
 fn max_size(text: &str) -> Result<u64, String> {
-    if bytes(text).is_some() { Ok(1 << 20) } else { parse::size(text) }
+    if is_untold(text) { Ok(1 << 20) } else { parse::size(text) }
 }
 
 /// A size that ingress-nginx takes; none where it then does nothing with it, as with `1b`.
 fn buffer(text: &str) -> Result<Option<usize>, String> {
-    let plain = text.replace(' ', "").to_ascii_lowercase();
-    let digits = plain.strip_suffix(['b', 'k', 'm', 'g']).unwrap_or(&plain);
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return parse::buffer(text).map(Some);
+    match digits(text) {
+        Some(_) => Ok(parse::buffer(&text.replace(' ', "")).ok()),
+        None => parse::buffer(text).map(Some),
     }
-    Ok(parse::buffer(&plain).ok())
 }

@@ -54,13 +54,13 @@ static COOKIE: Key<String> = Key::annotation("canary-by-cookie", parse::plain)
     )
     .risk(Risk::Medium);
 
-static WEIGHT: Key<u32> = Key::annotation("canary-weight", number).number(
+static WEIGHT: Key<u32> = Key::annotation("canary-weight", number).exact().number(
     "number",
     "0",
     "So many of canary-weight-total requests that nothing else decided on go to the canary.",
 );
 
-static TOTAL: Key<u32> = Key::annotation("canary-weight-total", number).number(
+static TOTAL: Key<u32> = Key::annotation("canary-weight-total", number).exact().number(
     "number",
     "100",
     "What canary-weight is a part of; it counts only above 100.",
@@ -182,7 +182,8 @@ fn test(settings: &mut Settings<'_>, value: Option<String>, pattern: Option<Stri
 /// A number, also one below zero, which is none of the requests.
 fn number(text: &str) -> Result<u32, String> {
     let number: Result<i64, _> = text.parse();
-    let number = number.map_err(|_| "is not a number: write digits only, such as 10".to_owned())?;
+    let number = number
+        .map_err(|_| "is not a number: write digits only, without space, such as 10".to_owned())?;
     Ok(u32::try_from(number.max(0)).unwrap_or(u32::MAX))
 }
 

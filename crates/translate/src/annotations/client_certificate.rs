@@ -40,6 +40,7 @@ static DEPTH: Key<u32> = Key::annotation("auth-tls-verify-depth", parse::count).
 );
 
 static ERROR_PAGE: Key<ClientErrorPage> = Key::annotation("auth-tls-error-page", error_page)
+    .may_be_blank()
     .says(
         "URL",
         "none",

@@ -93,7 +93,15 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         settings.get_or(&TRAILING_SLASH, redirect.preserve_trailing_slash);
     redirect.with_port = settings.get_or(&WITH_PORT, redirect.with_port);
     policy.relative_redirects = settings.get_or(&RELATIVE, false);
-    policy.redirect = read(settings, &TEMPORALLY).or_else(|| read(settings, &PERMANENTLY));
+    let redirect = read(settings, &TEMPORALLY).or_else(|| read(settings, &PERMANENTLY));
+    let is_written = |settings: &Settings<'_>, key: &Key<String>| {
+        settings.raw(key.about.name).is_some_and(|text| !text.is_empty())
+    };
+    if !is_written(settings, &TEMPORAL) && !is_written(settings, &PERMANENT) {
+        // A bad one takes the Ingress out with nothing to count for, too (redirect.go reads it before it looks).
+        settings.get(&PERMANENT_CODE);
+    }
+    policy.redirect = redirect;
 }
 
 /// What is in force, in the words of an Ingress.

@@ -2,9 +2,10 @@
 
 use super::remark::{OF_ANOTHER, Remark, named_of_config_map};
 use super::sent;
+use crate::annotations::FAMILIES;
 use crate::host::not_heard;
 use crate::ingress::{Age, Role, Target, annotation_of, origin};
-use crate::settings::parse;
+use crate::settings::{About, Form, OnBad, parse, quote};
 use crate::tenancy::Item;
 use crate::{Options, Translation};
 use ipnet::IpNet;
@@ -21,6 +22,8 @@ const OF_THE_OLDEST: &[(&str, &str)] =
 const AFFINITY: &str = "affinity";
 /// It hangs on the Service port of the Ingress that it stands beside.
 const CANARY: &str = "canary";
+/// Numbers that ingress-nginx reads without the space around them.
+const SPACED: [&str; 2] = ["session-cookie-expires", "session-cookie-max-age"];
 /// Words of `backend-protocol`. Any other one is ignored, in whatever letters.
 const PROTOCOLS: [&str; 6] = ["HTTP", "HTTPS", "AUTO_HTTP", "GRPC", "GRPCS", "FCGI"];
 
@@ -216,9 +219,51 @@ pub(super) fn of(
             where it was not redirected";
         say("auth-tls-secret", message.to_owned());
     }
+    found.extend(spaced(ingress, snapshot, options));
     found.extend(sent::of(ingress, snapshot, options));
     found.extend(addresses(ingress, snapshot, options));
     found
+}
+
+/// Booleans and numbers with space around them, which Go reads as none. Where that shuts a guard, they are none here, too
+/// (`About::exact`).
+fn spaced(ingress: &Ingress, snapshot: &Snapshot, options: &Options) -> Vec<Remark> {
+    let keys = FAMILIES.iter().flat_map(|family| family.keys);
+    let keys = keys.filter(|key| {
+        let About { name, form, exact, .. } = key.about();
+        *form != Form::Other && !exact && !SPACED.contains(name)
+    });
+    let said = keys.flat_map(|key| {
+        let about = key.about();
+        let names = std::iter::once(about.name).chain(about.aliases.iter().copied());
+        names.filter(|_| about.in_annotations()).filter_map(|name| {
+            let full = format!("{}/{name}", options.annotations_prefix);
+            let written = ingress.meta.annotations.get(full.as_str())?;
+            let text = written.trim();
+            let is_spaced = !text.is_empty() && text != written;
+            let instead = about.in_config_map().and_then(|it| of_config_map(it, snapshot, options));
+            let instead = instead.map(str::trim).filter(|text| !text.is_empty());
+            let same = about.on_bad == OnBad::Default
+                && means_the_same(text, instead.unwrap_or(about.default));
+            let counts = is_spaced && !same && key.reads(text, !options.validate_annotations);
+            counts.then(|| Remark {
+                key: Some(full),
+                message: format!(
+                    "{} is no value to ingress-nginx, for the space around it; it counts here: write it without",
+                    quote(written)
+                ),
+            })
+        })
+    });
+    said.collect()
+}
+
+/// Whether two texts are the same boolean or the same number.
+fn means_the_same(one: &str, other: &str) -> bool {
+    match (parse::boolean(one), parse::boolean(other)) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => one == other,
+    }
 }
 
 /// Whether it means a protocol in letters with which ingress-nginx chose it and forgot its headers.

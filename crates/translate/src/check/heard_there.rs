@@ -1,5 +1,5 @@
 //! Keys of the ConfigMap that ingress-nginx hears, and reads otherwise than they are read here: it decodes them without
-//! regard to case, empty booleans as false, and numbers by what they begin with.
+//! regard to case, empty booleans as false, empty numbers as 0, and others by what they begin with.
 
 use super::config_map::data;
 use super::remark::{Remark, named_of_config_map};
@@ -39,6 +39,12 @@ fn otherwise(about: &About, text: &str) -> Option<String> {
              key away"
                 .to_owned(),
         ),
+        // The same of a number is 0.
+        Form::Number if text.is_empty() && !about.default.starts_with('0') => Some(format!(
+            "is empty, which ingress-nginx takes for 0; here the default counts, {}: write the number that is meant, or \
+             take the key away",
+            about.default
+        )),
         Form::Number => other_number(text.trim()),
         Form::Switch(_) | Form::Other => None,
     }

@@ -3,7 +3,7 @@
 use super::Area;
 use crate::annotations::Limits;
 use crate::budget::{self, Changes};
-use crate::settings::{Items, Key, Risk, Scope, Settings, normalise, parse, quote};
+use crate::settings::{Items, Key, Risk, Scope, Settings, parse, quote};
 use crate::tenancy::{self, CrossNamespace, Item};
 use model::Severity;
 
@@ -106,18 +106,20 @@ pub(super) fn read(settings: &mut Settings<'_>) -> Permissions {
     }
 }
 
-/// The level that counts; it is told if it is none.
+/// The level that counts; it is told if it is none. One that is empty, or has space around it, is none, too: the value
+/// counts as it is written.
 fn risk_level(settings: &mut Settings<'_>) -> Risk {
     let data = settings.scope().config_map.map(|(_, data)| data);
-    let text = data.and_then(|data| data.get(RISK.about.name)).map(|text| normalise(text));
-    if let Some(text) = text.filter(|text| !text.is_empty() && Risk::named(text).is_none()) {
-        let message = format!(
-            "{} is no level: write Low, Medium, High or Critical; it counts as Low, the strictest, as in ingress-nginx",
-            quote(&text)
-        );
-        settings.note(RISK.about.name, Severity::Warning, message);
+    let Some(text) = data.and_then(|data| data.get(RISK.about.name)) else { return Risk::High };
+    if let Some(level) = Risk::named(text) {
+        return level;
     }
-    settings.get_or(&RISK, Risk::High)
+    let message = format!(
+        "{} is no level: write Low, Medium, High or Critical; it counts as Low, the strictest, as in ingress-nginx",
+        quote(text)
+    );
+    settings.note(RISK.about.name, Severity::Warning, message);
+    Risk::Low
 }
 
 /// ingress-nginx reads an unknown text as the strictest level.

@@ -1,6 +1,6 @@
 //! Looking a key up: annotation, else ConfigMap, else nothing; written here and nowhere else.
 
-use super::{About, AnyKey, Key, OnBad};
+use super::{About, AnyKey, Form, Key, OnBad};
 use crate::Options;
 use crate::ingress::Target;
 use crate::problems::ALL_CLOSED;
@@ -199,7 +199,11 @@ impl<'a> Settings<'a> {
     /// The value of a key: the annotation's, else the ConfigMap's. What cannot be read is a problem.
     pub(crate) fn get<T>(&mut self, key: &Key<T>) -> Option<T> {
         let about = &key.about;
-        if let Some((name, text)) = self.annotation(about) {
+        if let Some((name, blank)) = self.refused_blank(about)
+            && let Err(wrong) = (key.parse)(if about.exact { blank } else { "" })
+        {
+            self.bad_annotation(about, name, blank, &wrong);
+        } else if let Some((name, text)) = self.annotation(about) {
             let read = if self.scope.validate { key.parse } else { key.free };
             match read(&text) {
                 Ok(value) => return Some(value),
@@ -354,15 +358,37 @@ impl<'a> Settings<'a> {
         (!text.is_empty()).then_some((name, text))
     }
 
-    /// Name and text of the first name of a key that is there and not empty.
+    /// Name and text of the first name of a key that is there and neither empty nor blank.
     fn annotation(&self, about: &About) -> Option<(&'static str, Cow<'a, str>)> {
-        let annotations = self.annotations.as_ref().filter(|_| about.in_annotations())?;
+        let mut names = self.all_written(about);
+        let (name, written, text) = names.find_map(|(name, written)| {
+            let text = normalise(written);
+            (!text.is_empty()).then_some((name, written, text))
+        })?;
+        // Go reads no number and no boolean with space around it, validated or not.
+        let is_exact = about.exact && (self.scope.validate || about.form != Form::Other);
+        Some((name, if is_exact { Cow::Borrowed(written) } else { text }))
+    }
+
+    /// The name of a key that counts in ingress-nginx, and its text as it was written: the first one that is there and
+    /// not empty. One that is blank hides those behind it.
+    pub(crate) fn written_as(&self, about: &About) -> Option<(&'static str, &'a str)> {
+        self.all_written(about).find(|(_, written)| !written.is_empty())
+    }
+
+    /// All names of a key that are there, with their texts.
+    fn all_written(&self, about: &About) -> impl Iterator<Item = (&'static str, &'a str)> {
+        let annotations = self.annotations.as_ref().filter(|_| about.in_annotations());
         let names = std::iter::once(about.name).chain(about.aliases.iter().copied());
-        let (name, text) = names
-            .filter_map(|name| Some((name, normalise(annotations.get(name)?))))
-            .find(|(_, text)| !text.is_empty())?;
-        let written = annotations.get(name).filter(|_| about.exact && self.scope.validate);
-        Some((name, written.map_or(text, |written| Cow::Borrowed(*written))))
+        names.filter_map(move |name| Some((name, *annotations?.get(name)?)))
+    }
+
+    /// An annotation that is blank, where ingress-nginx looks at it before it takes it for absent: it passes over what
+    /// is empty, and a blank is not.
+    fn refused_blank(&self, about: &About) -> Option<(&'static str, &'a str)> {
+        let is_minded = matches!(about.on_bad, OnBad::Reject | OnBad::RejectOrDeny);
+        let is_looked_at = self.scope.validate && is_minded && !about.may_be_blank;
+        self.written_as(about).filter(|(_, written)| is_looked_at && normalise(written).is_empty())
     }
 
     fn bad_annotation(&mut self, about: &About, name: &str, text: &str, wrong: &str) {

@@ -119,6 +119,8 @@ pub struct About {
     pub passed_over: Option<&'static str>,
     /// Space around an annotation's value makes it a bad one.
     pub exact: bool,
+    /// An annotation of blanks counts as absent, though a bad value takes the Ingress out.
+    pub may_be_blank: bool,
     /// What is written may open a door: it is shown nowhere.
     pub secret: bool,
     /// One sentence for users.
@@ -153,6 +155,7 @@ impl<T> Key<T> {
             on_bad: OnBad::Default,
             passed_over: None,
             exact: false,
+            may_be_blank: false,
             secret: false,
             doc: "",
         };
@@ -229,6 +232,13 @@ impl<T> Key<T> {
     /// it checks with a pattern.
     pub const fn exact(mut self) -> Self {
         self.about.exact = true;
+        self
+    }
+
+    /// An annotation of blanks counts as absent: ingress-nginx checks it without its spaces with a pattern that takes
+    /// nothing, too.
+    pub const fn may_be_blank(mut self) -> Self {
+        self.about.may_be_blank = true;
         self
     }
 

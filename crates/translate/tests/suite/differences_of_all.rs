@@ -81,6 +81,8 @@ fn keys_that_ingress_nginx_hears_otherwise_differ_for_all() {
         ("proxy-read-timeout: '010'", "proxy-read-timeout", "is 8 to ingress-nginx"),
         ("proxy-read-timeout: '0x10'", "proxy-read-timeout", "write 16"),
         ("keep-alive: '08'", "keep-alive", "is no number to ingress-nginx"),
+        ("keep-alive: ''", "keep-alive", "is empty, which ingress-nginx takes for 0"),
+        ("proxy-next-upstream-tries: ''", "proxy-next-upstream-tries", "the default counts, 3"),
     ] {
         let found = checked_with(data, &[ingress("plain", "", "a.test", "/")]);
         let keys = [format!("{MAP} {key}")];
@@ -97,6 +99,10 @@ fn keys_that_ingress_nginx_hears_otherwise_differ_for_all() {
         "Global-Auth-URL: http://auth.test/",
         "proxy-read-timeout: '007'",
         "proxy-read-timeout: '60'",
+        "proxy-read-timeout: ' '",
+        "limit-rate: ''",
+        "http-redirect-code: ''",
+        "worker-processes: ''",
         "hsts-max-age: '010'",
     ] {
         let found = checked_with(same, &[ingress("plain", "", "a.test", "/")]);

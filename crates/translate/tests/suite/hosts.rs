@@ -138,7 +138,7 @@ fn an_authority_of_clients_that_is_not_there_closes_the_whole_host_and_no_other(
 fn guards_that_cannot_be_read_deny_and_values_that_switch_them_off_do_not() {
     let cases = [
         ("auth-type", "basic", true),
-        ("auth-type", " ", false),
+        ("auth-type", "", false),
         ("auth-url", "nonsense", true),
         ("auth-url", "http://localhost/x", true),
         ("allowlist-source-range", "", true),

@@ -2,6 +2,7 @@
 
 mod admission;
 mod any_text;
+mod blanks;
 mod builders;
 mod canaries;
 mod cases;

@@ -47,6 +47,14 @@ fn targets_and_statuses_are_read_as_ingress_nginx_does() {
         (&[(p, "/x\n")], "refused"),
         (&[(p, "")], "-"),
         (&[(pc, "302")], "-"),
+        (&[(pc, "moved")], "refused"),
+        (&[(pc, " ")], "refused"),
+        (&[(pc, "")], "-"),
+        (&[(t, ""), (pc, "moved")], "refused"),
+        (&[(t, "https://t.test"), (pc, "moved")], "302 https://t.test"),
+        (&[(tc, "moved")], "-"),
+        (&[(p, " ")], "refused"),
+        (&[(t, " ")], "refused"),
         (&[(t, "https://t.test"), (p, "/x")], "302 https://t.test"),
         (&[(t, "https://t.test"), (tc, "307")], "307 https://t.test"),
         (&[(t, "https://t.test"), (tc, "308")], "302 https://t.test"),
@@ -68,6 +76,8 @@ fn without_validation_variables_count_and_lines_still_do_not_end() {
     assert_eq!(redirect(&[(p, "https://a.test/$nope")], &options), "denied");
     assert_eq!(redirect(&[(p, "/a\nX: y")], &options), "-");
     assert_eq!(redirect(&[(p, "/a"), ("permanent-redirect-code", "x")], &options), "-");
+    assert_eq!(redirect(&[("permanent-redirect-code", "x")], &options), "-");
+    assert_eq!(redirect(&[(p, " ")], &options), "-");
 }
 
 #[test]

@@ -201,11 +201,10 @@ fn with_snippets(
 #[test]
 fn what_does_no_harm_denies_nobody() {
     let auth = ("auth-url", "http://auth.demo.svc/check");
-    let harmless: [&[(&str, &str)]; 20] = [
+    let harmless: [&[(&str, &str)]; 19] = [
         &[auth, ("auth-cache-key", "$remote_user"), ("auth-cache-duration", "200 5m, any 1m")],
         &[("auth-cache-duration", "nonsense")],
         &[("permanent-redirect-code", "200")],
-        &[("permanent-redirect-code", "moved")],
         &[("temporal-redirect-code", "moved")],
         &[("temporal-redirect", "https://a.test"), ("permanent-redirect-code", "moved")],
         &[("client-body-buffer-size", "1b")],

@@ -143,6 +143,7 @@ pub(super) static CACHE_DURATION: Key<Vec<CacheDuration>> = Key::annotation(
 .on_bad(OnBad::Deny);
 
 pub(super) static GLOBAL_ENABLED: Key<bool> = Key::annotation("enable-global-auth", parse::boolean)
+    .exact()
     .switch(true, "Whether the authenticator of the ConfigMap (global-auth-url) is asked.");
 
 pub(super) static GLOBAL_URL: Key<String> = Key::config_map("global-auth-url", parse::text).says(

@@ -232,8 +232,9 @@ pub(crate) fn global_fault(settings: &mut Settings<'_>) -> Option<String> {
 
 /// Whether an Ingress does not ask the authenticator of the ConfigMap: it says so, or it has its own.
 pub(crate) fn exempt_from_global_auth(settings: &Settings<'_>) -> bool {
+    // With space around it, it is no boolean to ingress-nginx, which keeps the guard on then.
     let off = |text: &str| parse::boolean(text) == Ok(false);
-    settings.raw("enable-global-auth").is_some_and(|text| off(&text))
+    settings.written(keys::GLOBAL_ENABLED.about.name).is_some_and(off)
         || settings.raw("auth-url").is_some_and(|text| !text.is_empty())
 }
 
