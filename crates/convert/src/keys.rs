@@ -20,7 +20,7 @@ use Fate::{Guard, Idle, Lost, Part, Said};
 /// What to do about most notes.
 pub(crate) const NO_ACTION: &str = "no action needed";
 /// What to do about guards.
-pub(crate) const GUARD_REMEDY: &str = "guard it in the application or by a NetworkPolicy, then give the rules their backendRefs; or leave it an Ingress";
+pub(crate) const GUARD_REMEDY: &str = "guard it in the application or by a NetworkPolicy, then give the rules of these paths their backendRefs; or leave it an Ingress";
 const KEEP: &str = "leave this Ingress as it is: Ingresses and routes may share a host";
 const SESSIONS: &str = "sessionPersistence is no part of the standard channel";
 const SNIPPET: &str =

@@ -209,6 +209,18 @@ fn nobodys(room: &mut Room<'_, '_>, server: &Server, of: &ObjectKey, path: Path)
     Said { is_nobodys: true, path: Some(path), rules, ..Said::default() }
 }
 
+/// What is said of that root where its Ingress has a guard: a rule as closed as those of its paths, but whoever opened
+/// it would open the whole host.
+fn shut_root(room: &mut Room<'_, '_>, server: &Server, of: &ObjectKey) {
+    let name = &server.name;
+    let reason = format!(
+        "/ is no path of an Ingress at {name}, and has its guard: what no path takes gets 500 in place of 404, or of what \
+         the guard answers"
+    );
+    let remedy = "give the rule for / no backendRefs, whatever the others get: all of the host would go there";
+    room.ledger.add(Some(of), "spec.rules.host", Weight::Note, reason, remedy);
+}
+
 /// What redirects to an address cannot do to the letter.
 fn spelled_otherwise(room: &mut Room<'_, '_>, policy: &Policy, of: &ObjectKey) {
     let keeps = |redirect: &model::policy::Redirect| {
@@ -295,8 +307,11 @@ fn backed(
 ) -> Said {
     let policy = &*location.policy;
     let service = location.service.as_deref();
-    if is_nobodys(location) && !is_closed {
-        return nobodys(room, server, of, path);
+    if is_nobodys(location) {
+        if !is_closed {
+            return nobodys(room, server, of, path);
+        }
+        shut_root(room, server, of);
     }
     let mut is_closed = is_closed;
     if let Backend::Denied(why) | Backend::Broken(why) = &location.backend {

@@ -375,6 +375,32 @@ fn a_rewrite_with_groups_closes_no_root_that_nobody_has_written() {
 }
 
 #[test]
+fn the_closed_root_that_nobody_has_written_is_told_and_gets_no_backend() {
+    let keys = [("whitelist-source-range", "10.0.0.0/8")];
+    let told = |made: &Converted| {
+        let of_root = made.losses.iter().filter(|loss| loss.remedy.contains("the rule for / no"));
+        of_root.cloned().collect::<Vec<_>>()
+    };
+    let made = converted(&[ingress("a", "a.test", &keys, &["/api"])]);
+    assert_eq!(closed(&made), ["/", "/api"]);
+    let notes = told(&made);
+    let [note] = notes.as_slice() else { panic!("{:?}", made.losses) };
+    assert_eq!((note.key.as_str(), note.weight), ("spec.rules.host", Weight::Note));
+    assert!(note.reason.contains("at a.test"), "{note:?}");
+    // The remedy of the guard is that of the paths that are named.
+    let shut = made.losses.iter().find(|loss| loss.weight == Weight::Closed).expect("a loss");
+    assert_eq!(shut.place, "a.test/api");
+    assert!(shut.remedy.contains("the rules of these paths"), "{shut:?}");
+    let text: String = made.objects.iter().map(crate::Object::yaml).collect();
+    assert!(text.contains("# NOTE: Ingress demo/a: spec.rules.host: / is no path"), "{text}");
+    // Whoever wrote the root may open it, and a root that is open, or none at all, has no guard.
+    for (keys, paths) in [(&keys[..], &["/", "/api"][..]), (&[], &["/api"]), (&[], &["/"])] {
+        let made = converted(&[ingress("a", "a.test", keys, paths)]);
+        assert!(told(&made).is_empty(), "{paths:?}: {:?}", made.losses);
+    }
+}
+
+#[test]
 fn a_host_without_a_certificate_is_a_loss_only_where_tls_is_asked_for() {
     let made = converted(&[ingress("a", "a.test", &[], &["/"])]);
     assert!(has(&made, "spec.tls", Weight::NoteOverTls) && !made.is_lossy(), "{:?}", made.losses);

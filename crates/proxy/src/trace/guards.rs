@@ -2,8 +2,9 @@
 
 use super::{Phase, Story, Wanted};
 use crate::phases::access;
+use crate::variables;
 use model::Steps;
-use model::policy::{ClientCertificate, RequestLimit, Satisfy};
+use model::policy::{ClientCertificate, LimitKey, RequestLimit, Satisfy};
 use model::snippet::AuthBasic;
 use wire::Response;
 
@@ -53,8 +54,30 @@ fn closed(story: &Story<'_>) -> Option<String> {
 
 /// What bounds requests and bodies of the location.
 fn limits(story: &mut Story<'_>) {
-    let policy = &story.exchange.spot().location.policy;
-    let limits = &policy.limits;
+    rates(story);
+    if let Some(most) = story.exchange.spot().location.policy.body.max_size {
+        story.say("body", format!("{most} bytes at most (proxy-body-size)"));
+    }
+}
+
+/// How many requests the client may make, where it is one that is counted.
+fn rates(story: &mut Story<'_>) {
+    let exchange = story.exchange;
+    let limits = &exchange.spot().location.policy.limits;
+    if limits.per_second.is_none() && limits.per_minute.is_none() && limits.connections.is_none() {
+        return;
+    }
+    if limits.exempt.contains(exchange.client) {
+        let outcome = format!("{} is exempt: nothing is counted", exchange.client);
+        return story.say_by("limits", outcome, "limit-allowlist");
+    }
+    if let LimitKey::Text(template) = &limits.key
+        && variables::of_request(template, exchange).is_empty()
+    {
+        let outcome = "nothing is counted: what tells clients apart is empty here";
+        let by = "limit-conn-zone-variable of the ConfigMap";
+        return story.say_of("limits", outcome, by.to_owned());
+    }
     // Counted in thousandths of a request, each second.
     let rate = |limit: &RequestLimit, seconds: u64| {
         let (rate, burst) = (limit.rate * seconds / 1000, limit.burst / 1000);
@@ -68,9 +91,6 @@ fn limits(story: &mut Story<'_>) {
     }
     if let Some(most) = limits.connections {
         story.say_by("limits", format!("requests at a time: {most}"), "limit-connections");
-    }
-    if let Some(most) = policy.body.max_size {
-        story.say("body", format!("{most} bytes at most (proxy-body-size)"));
     }
 }
 

@@ -3,8 +3,9 @@
 use super::{Phase, Story, Wanted, near_misses, shown, snippets};
 use crate::exchange::Exchange;
 use crate::snippet::Running;
-use model::policy::{Policy, Rewrite};
-use model::{Backend, PathKind, Steps};
+use http::StatusCode;
+use model::policy::{ClientCertificate, ClientErrorPage, Policy, Rewrite};
+use model::{Backend, PathKind, Server, Steps};
 use std::time::{SystemTime, UNIX_EPOCH};
 use wire::Response;
 
@@ -200,6 +201,46 @@ fn why_none_is_ready(story: &Story<'_>) -> String {
     }
 }
 
+/// Who sends the request on before its location does.
+fn before_location(story: &mut Story<'_>, response: &Response, to: String) {
+    let exchange = story.exchange;
+    let of_host = exchange.generation.sites.find(&exchange.host, &Steps::default()).ok().flatten();
+    let place = exchange.place.as_ref();
+    let Some(site) = place.map(|place| &place.site).or(of_host) else {
+        return story.say("redirect", to);
+    };
+    let snippet = site.snippet.as_ref().map(|snippet| snippet.server);
+    // The name with or without www. is a server of its own, which asks for no certificate.
+    if place.is_none() && site.server.redirects(&exchange.host) {
+        story.say("redirect", format!("{to}: from-to-www-redirect of the host"));
+    } else if place.is_some_and(|place| snippet == Some(place.index())) {
+        story.say("redirect", format!("{to}: as a snippet of the host says"));
+    } else if let Some(by) = page_for_certificates(&site.server, response) {
+        story.say_of("redirect", format!("{to}: the client shows no good certificate"), by);
+    } else {
+        story.say("redirect", format!("{to}: the path lacks its slash"));
+    }
+}
+
+/// The annotation for whose page an answer sends a client that has shown no good certificate, with its Ingress.
+fn page_for_certificates(server: &Server, response: &Response) -> Option<String> {
+    const BY: &str = "auth-tls-error-page";
+    let to = response.headers.get("location").filter(|_| response.status == StatusCode::FOUND)?;
+    let sends = |asked: &Option<ClientCertificate>| match asked {
+        Some(ClientCertificate::Verified(asked)) => {
+            matches!(&asked.error_page, ClientErrorPage::Redirect(page) if page.as_bytes() == to)
+        }
+        Some(ClientCertificate::Closed(_)) | None => false,
+    };
+    let asking = || server.locations.iter().filter(|it| sends(&it.policy.client_certificate));
+    // What the host asks goes before what one of its Ingresses asks besides.
+    let of_host = asking().find(|it| it.policy.client_certificate == server.client_certificate);
+    match of_host.or_else(|| asking().next()).and_then(|it| it.origin.as_deref()) {
+        Some(origin) => Some(format!("{BY} of {origin}")),
+        None => sends(&server.client_certificate).then(|| BY.to_owned()),
+    }
+}
+
 /// What ended the request in the rewrite phase, and the path that it goes on with.
 fn redirects(story: &mut Story<'_>, response: &Response) {
     let exchange = story.exchange;
@@ -209,11 +250,7 @@ fn redirects(story: &mut Story<'_>, response: &Response) {
         format!("{} to {place}", response.status.as_u16())
     };
     if story.ended(Phase::Location) && response.headers.has("location") {
-        let why = match story.exchange.place {
-            Some(_) => "the path lacks its slash",
-            None => "from-to-www-redirect of the host",
-        };
-        story.say("redirect", format!("{}: {why}", to(response)));
+        before_location(story, response, to(response));
     }
     if story.ended(Phase::AppRoot) {
         story.say("redirect", format!("{}: app-root of the host", to(response)));

@@ -8,6 +8,7 @@ mod compression;
 mod dear;
 mod effects;
 mod error_pages;
+mod explained;
 mod fastcgi;
 mod fields;
 mod groups;
