@@ -145,10 +145,10 @@ fn max_size(text: &str) -> Result<u64, String> {
     if is_untold(text) { Ok(1 << 20) } else { parse::size(text) }
 }
 
-/// A size that ingress-nginx takes; none where it then does nothing with it, as with `1b`.
+/// A size that ingress-nginx takes; none where it then does nothing with it, as with `1b` and `1 k`.
 fn buffer(text: &str) -> Result<Option<usize>, String> {
     match digits(text) {
-        Some(_) => Ok(parse::buffer(&text.replace(' ', "")).ok()),
+        Some(_) => Ok(parse::buffer(text).ok()),
         None => parse::buffer(text).map(Some),
     }
 }

@@ -4,8 +4,8 @@ use super::Family;
 use crate::set_headers;
 use crate::settings::{Items, Key, Lines, Risk, Settings, fields, parse};
 use crate::tenancy::Item;
-use model::SetHeader;
 use model::policy::{CustomHeaders, Policy};
+use model::{Message, SetHeader, Why};
 use objects::ConfigMap;
 
 pub(super) const FAMILY: Family =
@@ -34,7 +34,12 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     } else {
         Err(format!("{reference:?} does not name a ConfigMap: write namespace/name").into())
     };
-    match found.and_then(|map| Ok(headers(map, &allowed)?)) {
+    // Where no name is listed ingress-nginx denied it, too, whosever the ConfigMap is.
+    let found = found.map_err(|wrong| match wrong.why() {
+        Some(Why::OtherNamespace) if allowed.is_empty() => wrong.because(Why::NotAllowed),
+        _ => wrong,
+    });
+    match found.and_then(|map| headers(map, &allowed)) {
         Ok(headers) => policy.custom_headers = CustomHeaders(headers.into()),
         Err(wrong) => settings.deny(HEADERS.about.name, wrong),
     }
@@ -47,25 +52,22 @@ pub(super) fn show(headers: &CustomHeaders, lines: &mut Lines) {
 }
 
 /// All headers of the ConfigMap; one that cannot be set spoils them all.
-fn headers(map: &ConfigMap, allowed: &[String]) -> Result<Vec<SetHeader>, String> {
+fn headers(map: &ConfigMap, allowed: &[String]) -> Result<Vec<SetHeader>, Message> {
+    const UNLISTED: &str =
+        "is not allowed: list it in global-allowed-response-headers of the ConfigMap";
     let header = |(name, value): (&String, &String)| {
         if !allowed.contains(name) {
-            return Err(
-                "is not allowed: list it in global-allowed-response-headers of the ConfigMap"
-                    .to_owned(),
-            );
+            return Err(Why::NotAllowed.says(UNLISTED));
         }
         match value.chars().find(|c| !is_allowed(*c)) {
             // ingress-nginx: `valueRegexp` asks for one character at least.
-            None if value.is_empty() => Err("has no value: write one, or remove it".to_owned()),
-            Some(odd) => Err(format!("has {odd:?} in its value, which is not allowed")),
-            None => set_headers::literal(name, value),
+            None if value.is_empty() => Err("has no value: write one, or remove it".into()),
+            Some(odd) => Err(format!("has {odd:?} in its value, which is not allowed").into()),
+            None => Ok(set_headers::literal(name, value)?),
         }
     };
-    let entries = map.data.iter();
-    let read =
-        entries.map(|entry| header(entry).map_err(|why| set_headers::of_map(map, entry.0, &why)));
-    read.collect()
+    let of_map = |name: &str, why: Message| why.within(set_headers::of_map(map, name, &why));
+    map.data.iter().map(|entry| header(entry).map_err(|why| of_map(entry.0, why))).collect()
 }
 
 /// The characters that ingress-nginx takes in a value (compat/annotations.csv).

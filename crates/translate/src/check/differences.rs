@@ -219,14 +219,13 @@ pub(super) fn of(
             where it was not redirected";
         say("auth-tls-secret", message.to_owned());
     }
-    found.extend(spaced(ingress, snapshot, options));
     found.extend(sent::of(ingress, snapshot, options));
-    found.extend(addresses(ingress, snapshot, options));
+    found.extend([spaced, addresses].into_iter().flat_map(|of| of(ingress, snapshot, options)));
     found
 }
 
-/// Booleans and numbers with space around them, which Go reads as none. Where that shuts a guard, they are none here, too
-/// (`About::exact`).
+/// Booleans and numbers with space around them, which Go reads as none. Where that shuts a guard, they are none here,
+/// too (`About::exact`).
 fn spaced(ingress: &Ingress, snapshot: &Snapshot, options: &Options) -> Vec<Remark> {
     let keys = FAMILIES.iter().flat_map(|family| family.keys);
     let keys = keys.filter(|key| {

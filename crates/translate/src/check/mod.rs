@@ -391,7 +391,8 @@ impl Checker<'_> {
         let mut differences = differences::of(ingress, self.snapshot, self.options, &self.shared);
         // What is not heard closes no path by what it asks for.
         let heard = |key: &Option<String>| {
-            let mut vain = problems.iter().filter(|problem| problem.is(Why::OtherNamespace));
+            let is_vain = |it: &&Problem| it.is(Why::OtherNamespace) || it.is(Why::NotAllowed);
+            let mut vain = problems.iter().filter(is_vain);
             !vain.any(|problem| problem.key.is_some() && ends_alike(&problem.key, key))
         };
         differences.retain(|remark| heard(&remark.key));
@@ -456,12 +457,17 @@ impl Checker<'_> {
 
     /// A problem as it is told.
     fn remark(&self, problem: &Problem) -> Remark {
-        const GIVE: &str = "; no ConfigMap was read: give `check` that of the controller, or set \
+        const GIVE: &str =
+            "; no ConfigMap was read: give `check` that of the controller, which may allow it";
+        const GIVE_OR_SET: &str = "; no ConfigMap was read: give `check` that of the controller, or set \
             allow-snippet-annotations: \"true\" and annotations-risk-level: Critical there; until then nothing is said of \
             its text";
         let is_passthrough = problem.key.as_deref() == Some("ssl-passthrough");
         let more = match problem {
-            problem if self.hangs_on_config_map(problem) => GIVE,
+            problem if self.hangs_on_config_map(problem) => match self.annotation(problem) {
+                Some(name) if snippets::ANNOTATIONS.contains(&name) => GIVE_OR_SET,
+                _ => GIVE,
+            },
             _ if is_passthrough && !self.options.passthrough => FLAG,
             _ => "",
         };
@@ -571,6 +577,8 @@ impl Checker<'_> {
             Severity::Error if name == "spec" => Standing::Identical,
             Severity::Error => Standing::Refused,
             _ if problem.is(Why::OtherNamespace) || problem.is(Why::TookIt) => Standing::Differs,
+            // It is passed over here, and nobody knows whether it was there.
+            _ if self.hangs_on_config_map(problem) => Standing::Differs,
             Severity::Warning | Severity::Notice => Standing::Identical,
         }
     }

@@ -59,6 +59,7 @@ pub(super) fn of(
         // Both send everybody to the main side.
         Some("canary-by-header-pattern") => return None,
         _ if of_canary || problem.is(Why::TookIt) => RefusedBy::Fairway,
+        _ if problem.is(Why::OtherNamespace) => RefusedBy::Fairway,
         Some(name) if snippets::ANNOTATIONS.contains(&name) => RefusedBy::Unknown,
         _ if problem.is(Why::Unknown) => RefusedBy::Unknown,
         Some(name) if PASSED_OVER.contains(&name) => RefusedBy::Fairway,

@@ -387,8 +387,10 @@ impl<'a> Settings<'a> {
     /// is empty, and a blank is not.
     fn refused_blank(&self, about: &About) -> Option<(&'static str, &'a str)> {
         let is_minded = matches!(about.on_bad, OnBad::Reject | OnBad::RejectOrDeny);
-        let is_looked_at = self.scope.validate && is_minded && !about.may_be_blank;
-        self.written_as(about).filter(|(_, written)| is_looked_at && normalise(written).is_empty())
+        if !self.scope.validate || !is_minded || about.may_be_blank {
+            return None;
+        }
+        self.written_as(about).filter(|(_, written)| normalise(written).is_empty())
     }
 
     fn bad_annotation(&mut self, about: &About, name: &str, text: &str, wrong: &str) {

@@ -53,14 +53,16 @@ impl<'a> Settings<'a> {
         let foreign = self.annotations.is_some() && namespace != &**self.namespace();
         let allowed = self.scope().cross_namespace;
         if foreign && !allowed.allows(Item::Resources) && !allowed.allows(item) {
-            let how = match item {
+            // What one key of the ConfigMap forbids either controller, and what ingress-nginx asked nobody for.
+            let (why, how) = match item {
                 Item::Resources => {
-                    "set allow-cross-namespace-resources in the ConfigMap".to_owned()
+                    let how = "set allow-cross-namespace-resources in the ConfigMap";
+                    (Why::NotAllowed, how.to_owned())
                 }
-                item => remedy(item),
+                item => (Why::OtherNamespace, remedy(item)),
             };
             let message = format!("{kind} {reference} is in another namespace: move it, or {how}");
-            return Err(Why::OtherNamespace.says(message));
+            return Err(why.says(message));
         }
         Ok(ObjectKey::new(namespace, name))
     }

@@ -256,6 +256,16 @@ fn a_size_with_space_within_it_is_nginx_s_own_and_not_that_of_all() {
     }
 }
 
+/// ingress-nginx takes it and tells nginx nothing, so that the size is that of the process.
+#[test]
+fn a_size_of_a_buffer_with_space_within_it_is_none_of_its_own() {
+    for (own, expected) in [("2k", Some(2048)), (" 2K ", Some(2048)), ("2 k", None), ("2b", None)] {
+        let found = translate(&shop(&[("client-body-buffer-size", own)], &[]), &options());
+        let root = location(&found.configuration, "shop.test", "/", PathKind::Prefix);
+        assert_eq!(root.expect("a root").policy.body.request_buffer, expected, "{own}");
+    }
+}
+
 #[test]
 fn a_level_of_risk_that_is_none_is_the_strictest_however_empty_it_is() {
     for (level, taken) in [

@@ -103,6 +103,75 @@ fn what_the_config_map_would_allow_is_unknown_without_it_whatever_a_value_says()
     assert_eq!(verdict(&format!("proxy-body-size: \"{hostile}\"")), (None, 0));
 }
 
+/// What becomes of an Ingress beside objects of its own and of another namespace, with how often it is said that no
+/// ConfigMap was read.
+fn hanging(
+    annotations: &[(&str, &str)],
+    data: Option<&str>,
+) -> (Standing, Option<RefusedBy>, usize) {
+    let maps = [("demo", "listed"), ("infra", "listed")].map(|(namespace, name)| {
+        format!(
+            "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: {namespace}}}\ndata: {{X-Team: \
+             shop}}\n"
+        )
+    });
+    let secret = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: users, namespace: infra}\nstringData: {auth: \
+        'a:{PLAIN}b'}\n";
+    let annotations: Vec<String> =
+        annotations.iter().map(|(name, value)| format!("{PREFIX}/{name}: \"{value}\"")).collect();
+    let one = ingress("one", &annotations.join(", "), "a.test", "/");
+    let mut objects = vec![one, secret.to_owned()];
+    objects.extend(maps);
+    objects.extend(data.map(config_map));
+    let found = checked(&objects);
+    let found = of(&found, "one");
+    let told = found.reasons.iter().chain(&found.notes);
+    let hint = told.filter(|remark| {
+        assert!(!remark.message.contains("allow-snippet-annotations"), "{remark:?}");
+        remark.message.contains("; no ConfigMap was read: ")
+    });
+    (found.standing, found.refused_by, hint.count())
+}
+
+#[test]
+fn what_the_config_map_may_allow_of_fields_and_of_other_namespaces_is_unknown_without_it() {
+    let unknown = (Standing::Refused, Some(RefusedBy::Unknown), 1);
+    let both = (Standing::Refused, Some(RefusedBy::Both), 0);
+    let fairway = (Standing::Refused, Some(RefusedBy::Fairway), 0);
+    let listed = "global-allowed-response-headers: 'X-Team'";
+    let resources = "allow-cross-namespace-resources: 'true'";
+    let own = [("custom-headers", "demo/listed")];
+    assert_eq!(hanging(&own, None), unknown);
+    assert_eq!(hanging(&own, Some("hsts: 'false'")), both);
+    assert_eq!(hanging(&own, Some(listed)).0, Standing::Identical);
+    let url = ("auth-url", "http://shop.demo.svc.cluster.local/");
+    for (asked, beside) in [
+        (("auth-secret", "infra/users"), &[("auth-type", "basic")][..]),
+        (("auth-tls-secret", "infra/users"), &[]),
+        (("proxy-ssl-secret", "infra/users"), &[("backend-protocol", "HTTPS")]),
+        (("auth-proxy-set-headers", "infra/listed"), &[url]),
+    ] {
+        let all = [&[asked], beside].concat();
+        assert_eq!(hanging(&all, None), unknown, "{asked:?}");
+        assert_eq!(hanging(&all, Some("hsts: 'false'")), both, "{asked:?}");
+        let (_, by, hints) = hanging(&all, Some(resources));
+        assert!(
+            by != Some(RefusedBy::Unknown) || asked.0 == "auth-tls-secret",
+            "{asked:?}: {by:?}"
+        );
+        assert_eq!(hints, 0, "{asked:?}");
+    }
+    // ingress-nginx passes over parameters of another namespace, unless it may read them.
+    let params = [("backend-protocol", "FCGI"), ("fastcgi-params-configmap", "infra/listed")];
+    assert_eq!(hanging(&params, None), (Standing::Differs, None, 1));
+    assert_eq!(hanging(&params, Some("hsts: 'false'")), (Standing::Identical, None, 0));
+    // It asked nobody whose the ConfigMap with fields is, but for the names in it.
+    let foreign = [("custom-headers", "infra/listed")];
+    assert_eq!(hanging(&foreign, None), unknown);
+    assert_eq!(hanging(&foreign, Some("hsts: 'false'")), both);
+    assert_eq!(hanging(&foreign, Some(listed)), fairway);
+}
+
 #[test]
 fn who_shows_upstreams_a_key_that_only_ingress_nginx_took_is_refused_by_fairway_alone() {
     let small = include_str!("rsa-1024.pem");
