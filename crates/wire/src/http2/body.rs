@@ -8,6 +8,9 @@ use std::fmt::Debug;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+/// The longest body of which an upstream is told how long it is.
+const LONGEST: u64 = i64::MAX.cast_unsigned();
+
 /// A stream that brings a body.
 pub trait BodyStream: Debug {
     /// The next bytes; none at the end.
@@ -57,8 +60,9 @@ impl<S: BodyStream> BodySource for StreamBody<S> {
         match (self.stage, self.remaining) {
             (Stage::Done, _) => Length::Known(0),
             _ if self.stream.is_end() => Length::Known(0),
-            // Only the end of the stream shows that nothing comes after all.
-            (_, Some(remaining @ 1..)) => Length::Known(remaining),
+            // Only the end of the stream shows that nothing comes after all. What is no length in 64 bits with a sign is
+            // not passed on, as over HTTP/1.
+            (_, Some(remaining @ 1..=LONGEST)) => Length::Known(remaining),
             _ => Length::Unknown,
         }
     }

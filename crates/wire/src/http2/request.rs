@@ -93,9 +93,7 @@ fn judged(
     if head.method == Method::TRACE {
         return Err(StatusCode::METHOD_NOT_ALLOWED);
     }
-    // The library takes digits only. What is no length in 64 bits with a sign is not passed on.
-    let length = headers.text("content-length").and_then(|text| text.parse::<i64>().ok());
-    let length = length.map(i64::cast_unsigned);
+    let length = headers.text("content-length").and_then(|text| text.parse().ok());
     let empty = stream.is_end();
     if expects_continue(&headers)? && !empty {
         stream.expects_continue();
