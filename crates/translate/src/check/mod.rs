@@ -488,7 +488,10 @@ impl Checker<'_> {
         refusing.peek()?;
         let canary = annotation_of(ingress, "canary", self.options)
             .is_some_and(|text| parse::boolean(&text) == Ok(true));
+        let is_taken = self.translation.served.contains(&ingress.meta.key);
         let by = |it: &Problem| match refusals::of(it, self.annotation(it), canary) {
+            // What denies the paths of a canary that is taken denied nothing there.
+            Some(_) if canary && is_taken && it.is(Why::NotAllowed) => Some(RefusedBy::Fairway),
             Some(RefusedBy::Both) if self.hangs_on_config_map(it) => Some(RefusedBy::Unknown),
             by => by,
         };

@@ -154,11 +154,8 @@ fn what_the_config_map_may_allow_of_fields_and_of_other_namespaces_is_unknown_wi
         let all = [&[asked], beside].concat();
         assert_eq!(hanging(&all, None), unknown, "{asked:?}");
         assert_eq!(hanging(&all, Some("hsts: 'false'")), both, "{asked:?}");
-        let (_, by, hints) = hanging(&all, Some(resources));
-        assert!(
-            by != Some(RefusedBy::Unknown) || asked.0 == "auth-tls-secret",
-            "{asked:?}: {by:?}"
-        );
+        let (standing, _, hints) = hanging(&all, Some(resources));
+        assert!(standing == Standing::Identical || asked.0 != "auth-secret", "{standing:?}");
         assert_eq!(hints, 0, "{asked:?}");
     }
     // ingress-nginx passes over parameters of another namespace, unless it may read them.
@@ -170,6 +167,10 @@ fn what_the_config_map_may_allow_of_fields_and_of_other_namespaces_is_unknown_wi
     assert_eq!(hanging(&foreign, None), unknown);
     assert_eq!(hanging(&foreign, Some("hsts: 'false'")), both);
     assert_eq!(hanging(&foreign, Some(listed)), fairway);
+    // What denies a canary denied nothing there, but where its object was left out.
+    let canary = [("canary", "true"), ("auth-type", "basic"), ("auth-secret", "infra/users")];
+    assert_eq!(hanging(&canary, Some("hsts: 'false'")), fairway);
+    assert_eq!(hanging(&canary, Some("annotations-risk-level: Low")), both);
 }
 
 #[test]
