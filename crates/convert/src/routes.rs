@@ -60,7 +60,11 @@ pub(crate) fn routes(
             }));
             groups.entry(of).or_default().push((location, said));
         }
-        for (of, said) in groups {
+        for (of, mut said) in groups {
+            // Of two rules of a route that are as good the first one counts, as the host has asked them.
+            if server.regex {
+                said.sort_by(|(one, _), (other, _)| order::asked(one).cmp(&order::asked(other)));
+            }
             noted.insert(of.clone());
             let place = Place {
                 name: name(&of, server, several.contains(&of)),

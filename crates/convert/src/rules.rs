@@ -55,37 +55,45 @@ pub(crate) fn said(
     of: &ObjectKey,
 ) -> Said {
     let policy = &*location.policy;
+    let is_denied = matches!(location.backend, Backend::Denied(_) | Backend::Broken(_));
+    let has_guard = room.ledger.guard(of, policy) | guarded(room, server, of);
     let mut redirect = policy.redirect.as_ref().and_then(|redirect| {
         let told = redirects::to(&redirect.target, redirect.status);
         let key = room.ledger.redirecting(of);
         told.map_err(|why| lost(room, of, key, Weight::Closed, why)).ok()
     });
-    let mut draft = Draft {
-        path: Path::of(server, location),
-        is_closed: policy.redirect.is_some() && redirect.is_none(),
-        ..Draft::default()
-    };
     // What nobody has written is answered with 404, whatever its path becomes.
     let counts =
         |rewrite: &&Rewrite| location.path != "/" || !is_nobodys(location) || rewrite.is_redirect();
-    if let Some(rewrite) = policy.rewrite.as_ref().filter(counts) {
+    let rewrite = policy.rewrite.as_ref().filter(counts);
+    let is_unsaid = policy.redirect.is_some() && redirect.is_none();
+    let is_told = redirect.is_some() || rewrite.is_some_and(Rewrite::is_redirect);
+    let (is_grpc, can_speak) = match &location.service {
+        Some(service) if has_guard || is_denied || !is_told => spoken(room, policy, service, of),
+        _ => (false, true),
+    };
+    let mut draft = Draft {
+        path: Path::of(server, location),
+        own: Vec::new(),
+        url: serde_json::Map::new(),
+        is_closed: is_unsaid || has_guard || !can_speak,
+        is_grpc,
+    };
+    if let Some(rewrite) = rewrite {
         redirect = rewritten(room, location, rewrite, of, &mut draft).or(redirect);
     }
     if let Some(why) = draft.path.mistake() {
         lost(room, of, &format!("path {}", location.path), Weight::Lost, why);
-        let is_closed = draft.is_closed || is_guarded(server, location);
+        let is_closed = draft.is_closed || is_denied;
         return Said { is_closed, path: Some(draft.path), ..Said::default() };
     }
     upstream_host(room, policy, of, &mut draft);
-    let Draft { path, mut own, url, mut is_closed } = draft;
-    if !url.is_empty() {
-        own.push(json!({"type": "URLRewrite", "urlRewrite": url}));
+    if !draft.url.is_empty() {
+        draft.own.push(json!({"type": "URLRewrite", "urlRewrite": draft.url}));
     }
-    own.extend(more(room, policy, of));
-    let is_denied = matches!(location.backend, Backend::Denied(_) | Backend::Broken(_));
-    let has_guard = room.ledger.guard(of, policy) | guarded(room, server, of);
-    is_closed |= has_guard;
+    draft.own.extend(more(room, policy, of));
     if let Some(redirect) = redirect.filter(|_| !has_guard && !is_denied) {
+        let Draft { path, mut own, .. } = draft;
         own.retain(|filter| {
             !matches!(filter["type"].as_str(), Some("URLRewrite" | "RequestMirror"))
         });
@@ -94,7 +102,7 @@ pub(crate) fn said(
         let rule = json!({"matches": [{"path": path.value()}], "filters": own});
         return Said { path: Some(path), rules: vec![rule], ..Said::default() };
     }
-    backed(room, server, location, of, (path, own, is_closed))
+    backed(room, server, location, of, draft)
 }
 
 /// What is known of a rule while it is put together.
@@ -104,13 +112,7 @@ struct Draft {
     own: Vec<Value>,
     url: serde_json::Map<String, Value>,
     is_closed: bool,
-}
-
-impl Default for Draft {
-    fn default() -> Self {
-        let path = Path::Prefix("/".to_owned());
-        Self { path, own: Vec::new(), url: serde_json::Map::new(), is_closed: false }
-    }
+    is_grpc: bool,
 }
 
 /// Says a rewrite; it may be a redirect.
@@ -122,7 +124,15 @@ fn rewritten(
     draft: &mut Draft,
 ) -> Option<Value> {
     let mut redirect = None;
+    let is_shut =
+        draft.is_closed || matches!(location.backend, Backend::Denied(_) | Backend::Broken(_));
     let unsaid = match rewrites::rewrite(location, rewrite) {
+        // A prefix has fewer requests than its expression, and is asked at another time: of what nobody gets through
+        // nothing may go to another path.
+        Rewritten::Path { path: Some(path), modifier, .. } if is_shut => {
+            opened_later(room, of, &path, modifier.as_ref());
+            None
+        }
         Rewritten::Path { path, modifier, note: told } => {
             draft.path = path.unwrap_or_else(|| draft.path.clone());
             draft.url.extend(modifier.map(|modifier| ("path".to_owned(), modifier)));
@@ -157,6 +167,19 @@ fn rewritten(
     redirect
 }
 
+/// Notes what a closed rule would need if it was opened.
+fn opened_later(room: &mut Room<'_, '_>, of: &ObjectKey, path: &Path, modifier: Option<&Value>) {
+    let to = modifier.and_then(|modifier| modifier["replacePrefixMatch"].as_str());
+    let rewrite =
+        to.map(|to| format!(" and a URLRewrite of the prefix to {to}")).unwrap_or_default();
+    let reason = format!(
+        "closed rules have the expression itself: whoever gives them backendRefs writes {} {}{rewrite}",
+        path.value()["type"].as_str().unwrap_or_default(),
+        path.value()["value"].as_str().unwrap_or_default(),
+    );
+    room.ledger.add(Some(of), "rewrite-target", Weight::Note, reason, NO_ACTION);
+}
+
 /// The host that backends are told.
 fn upstream_host(room: &mut Room<'_, '_>, policy: &Policy, of: &ObjectKey, draft: &mut Draft) {
     let is_odd = |c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '.';
@@ -174,13 +197,6 @@ fn upstream_host(room: &mut Room<'_, '_>, policy: &Policy, of: &ObjectKey, draft
 
 fn note(room: &mut Room<'_, '_>, of: &ObjectKey, key: &str, why: &str) {
     room.ledger.add(Some(of), key, Weight::Note, why, NO_ACTION);
-}
-
-/// Whether something guards a location that no route can say.
-fn is_guarded(server: &Server, location: &Location) -> bool {
-    let is_denied = matches!(location.backend, Backend::Denied(_) | Backend::Broken(_));
-    let host = server.client_certificate.is_some() || server.snippet.is_some();
-    is_denied || host || crate::lost::guard(&location.policy).is_some()
 }
 
 /// Whether a location is the root that no Ingress has written.
@@ -291,22 +307,20 @@ fn backed(
     server: &Server,
     location: &Location,
     of: &ObjectKey,
-    (path, own, is_closed): (Path, Vec<Value>, bool),
+    draft: Draft,
 ) -> Said {
+    let Draft { path, own, mut is_closed, is_grpc, .. } = draft;
     let policy = &*location.policy;
     let service = location.service.as_deref();
     if is_nobodys(location) && !is_closed {
         return nobodys(room, server, of, path);
     }
-    let mut is_closed = is_closed;
     if let Backend::Denied(why) | Backend::Broken(why) = &location.backend {
         if !is_closed {
             lost(room, of, &format!("path {}", location.path), Weight::Closed, why);
         }
         is_closed = true;
     }
-    let (is_grpc, can_speak) = spoken(room, policy, service, of);
-    is_closed |= !can_speak;
     let main = service.map(|service| backends::of(service, &of.namespace, room.snapshot));
     let canary = location.canary.as_deref().and_then(|canary| {
         let other = backends::of_canary(canary, server.name.as_str(), location, room.snapshot)?;
@@ -315,9 +329,13 @@ fn backed(
     let test = match grpc::matches(&path) {
         Ok(test) if is_grpc => test.map(|test| ("method", test)),
         Err(why) if is_grpc => {
+            // What nobody gets through is closed to whatever is no call, too.
+            if is_closed {
+                let rules = vec![json!({"matches": [{"path": path.value()}]})];
+                return Said { is_closed, path: Some(path), rules, ..Said::default() };
+            }
             lost(room, of, "backend-protocol", Weight::Lost, why);
-            let is_closed = is_closed || is_guarded(server, location);
-            return Said { is_closed, path: Some(path), ..Said::default() };
+            return Said { path: Some(path), ..Said::default() };
         }
         _ => Some(("path", path.value())),
     };
@@ -371,7 +389,7 @@ pub(crate) fn to_slash(taken: &HashSet<&str>, location: &Location, said: &Said) 
 fn spoken(
     room: &mut Room<'_, '_>,
     policy: &Policy,
-    service: Option<&ServiceRef>,
+    service: &ServiceRef,
     of: &ObjectKey,
 ) -> (bool, bool) {
     let (is_grpc, is_tls) = match policy.protocol {
@@ -384,10 +402,7 @@ fn spoken(
             return (false, false);
         }
     };
-    if is_tls
-        && let Some(service) = service
-        && let Err(why) = room.policies.add(service, &policy.upstream_tls, of)
-    {
+    if is_tls && let Err(why) = room.policies.add(service, &policy.upstream_tls, of) {
         let remedy = "set proxy-ssl-verify: on, proxy-ssl-secret with ca.crt and proxy-ssl-name, and convert again";
         room.ledger.add(Some(of), "backend-protocol", Weight::Closed, why, remedy);
         return (is_grpc, false);

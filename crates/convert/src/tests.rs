@@ -188,14 +188,15 @@ fn requests_for_a_guarded_path_that_cannot_be_said_reach_no_other_path() {
 }
 
 #[test]
-fn an_expression_that_goes_before_a_guarded_prefix_is_closed() {
+fn a_guarded_expression_with_a_rewrite_is_asked_before_a_shorter_one() {
     let guard = [("rewrite-target", "/$2"), ("allowlist-source-range", "10.0.0.0/8")];
     let made = converted(&[
         ingress("open", "a.test", &[("use-regex", "true")], &["/ad.*"]),
         ingress("guarded", "a.test", &guard, &["/administration(/|$)(.*)"]),
     ]);
-    assert_eq!(open(&made), Vec::<String>::new(), "{:?}", made.losses);
-    assert!(has(&made, "path /ad.*", Weight::Closed));
+    // Both are expressions, of which routes ask the longer one first, as the host did.
+    assert_eq!(open(&made), ["(?i)(?:/ad.*).*"], "{:?}", made.losses);
+    assert_eq!(closed(&made), ["(?i)(?:/administration(/|$)(.*)).*"]);
 }
 
 #[test]
@@ -567,4 +568,101 @@ fn refused_ingresses_are_ours_and_those_of_others_are_told() {
     assert_eq!(made.ingresses, 2);
     let others: Vec<&str> = made.others.iter().map(|other| other.ingress.as_str()).collect();
     assert_eq!(others, ["demo/c"]);
+}
+
+/// The backends' rules of a match's value: whether each leads anywhere, route by route in order.
+fn rules_of(made: &Converted) -> Vec<(String, String, bool)> {
+    let rules = made.objects.iter().map(|object| &object.value["spec"]["rules"]);
+    let rules = rules.filter_map(Value::as_array).flatten();
+    let told = rules.map(|rule| {
+        let path = &rule["matches"][0]["path"];
+        let text = |field: &str| path[field].as_str().unwrap_or_default().to_owned();
+        (text("type"), text("value"), !rule["backendRefs"].is_null())
+    });
+    told.collect()
+}
+
+#[test]
+fn a_guarded_expression_with_a_rewrite_stays_the_expression() {
+    let guard = ("whitelist-source-range", "10.0.0.0/8");
+    let rewrite = ("rewrite-target", "/$2");
+    for (path, other, keys, is_open) in [
+        // Letters in the other case, which a prefix would leave to the other path.
+        ("/Admin(/|$)(.*)", "/", &[][..], true),
+        // Prefixes of one name, of which the one with the lesser name would be asked.
+        ("/abc(/|$)(.*)", "/abc/(.*)", &[("rewrite-target", "/$1")], true),
+        // A longer prefix, which was the shorter expression.
+        ("/a(/|$)(.*)", "/a/b/(.*)", &[("rewrite-target", "/$1")], true),
+        // What was asked first stays open, and says that its requests are the closed one's now.
+        ("/a(/|$)(.*)", "/a/bcdefgh/(.*)", &[("rewrite-target", "/$1")], true),
+    ] {
+        let made = converted(&[
+            ingress("z", "a.test", &[rewrite, guard], &[path]),
+            ingress("a", "a.test", keys, &[other]),
+        ]);
+        let closed = ("RegularExpression".to_owned(), format!("(?i)(?:{path}).*"), false);
+        assert!(rules_of(&made).contains(&closed), "{path}: {:?}", rules_of(&made));
+        assert_eq!(!open(&made).is_empty(), is_open, "{path} and {other}");
+        let told = made.losses.iter().any(|loss| {
+            loss.key == "rewrite-target"
+                && loss.reason.contains("PathPrefix")
+                && loss.weight == Weight::Note
+        });
+        assert!(told, "whoever opens it knows how: {:?}", made.losses);
+    }
+    // Closed for another reason it is no other path either.
+    let made = converted(&[ingress(
+        "z",
+        "a.test",
+        &[rewrite, ("backend-protocol", "HTTPS")],
+        &["/Admin(/|$)(.*)"],
+    )]);
+    assert!(
+        rules_of(&made).iter().any(|(kind, _, is_open)| kind == "RegularExpression" && !is_open)
+    );
+    // What nothing guards is a prefix.
+    let made = converted(&[ingress("z", "a.test", &[rewrite], &["/Admin(/|$)(.*)"])]);
+    assert!(open(&made).contains(&"/Admin".to_owned()));
+}
+
+#[test]
+fn paths_that_routes_ask_in_another_order_are_said() {
+    let told = |first: (&str, &str), second: (&str, &str), keys: &[(&str, &str)]| {
+        let made = converted(&[
+            ingress(first.0, "a.test", keys, &[first.1]),
+            ingress(second.0, "a.test", &[("rewrite-target", "/x/$1")], &[second.1]),
+        ]);
+        let loss = made.losses.iter().find(|loss| loss.reason.contains("goes before"));
+        loss.map(|loss| loss.weight)
+    };
+    let rewrite = [("rewrite-target", "/$2")];
+    // As the lesser name decides, or as it happens to be right.
+    assert_eq!(told(("z", "/abc(/|$)(.*)"), ("a", "/abc/(.*)"), &rewrite), Some(Weight::Lost));
+    assert_eq!(told(("a", "/abc(/|$)(.*)"), ("z", "/abc/(.*)"), &rewrite), Some(Weight::Note));
+    assert_eq!(told(("a", "/a(/|$)(.*)"), ("z", "/a/b/(.*)"), &rewrite), Some(Weight::Lost));
+    // The longer prefix was the longer expression, and what is beside it is nobody else's.
+    assert_eq!(told(("a", "/a(/|$)(.*)"), ("z", "/a/bcdefgh/(.*)"), &rewrite), None);
+    assert_eq!(told(("a", "/a(/|$)(.*)"), ("z", "/ab/(.*)"), &rewrite), None);
+    // Expressions that are as long.
+    let regex = ("use-regex", "true");
+    let alike = |first: &str, second: &str| {
+        let made = converted(&[
+            ingress(first, "a.test", &[regex], &["/u[1-5]"]),
+            ingress(second, "a.test", &[regex], &["/u[0-9]"]),
+        ]);
+        let loss = made.losses.iter().find(|loss| loss.reason.contains("goes before"));
+        loss.map(|loss| loss.weight)
+    };
+    assert_eq!(alike("a", "z"), Some(Weight::Note));
+    assert_eq!(alike("z", "a"), Some(Weight::Lost));
+}
+
+#[test]
+fn rules_of_a_route_stand_in_the_order_in_which_the_host_asks_them() {
+    let paths = ["/[a-c]x", "/b[w-z]", "/long/.*"];
+    let made = converted(&[ingress("a", "a.test", &[("use-regex", "true")], &paths)]);
+    let values: Vec<String> = rules_of(&made).into_iter().map(|(_, value, _)| value).collect();
+    let wanted = ["(?i)(?:/long/.*).*", "(?i)(?:/b[w-z]).*", "(?i)(?:/[a-c]x).*"];
+    assert_eq!(values.iter().take(3).collect::<Vec<_>>(), wanted);
+    assert!(!made.is_lossy(), "{:?}", made.losses);
 }
