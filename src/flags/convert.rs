@@ -9,7 +9,8 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   fairway convert ./manifests > gateway.yaml
-  kubectl get ingress,ingressclass,service,configmap,secret -A -o yaml \\
+  kubectl get ingress,ingressclass,service,configmap,secret,gatewayclass,gateway,httproute,\
+grpcroute,tlsroute,backendtlspolicy,referencegrant -A -o yaml \\
     | fairway convert - > gateway.yaml
   kubectl fairway convert --gateway-namespace infra --output ./gateway
   kubectl apply --dry-run=server -f gateway.yaml

@@ -37,6 +37,9 @@ pub(crate) fn keep(room: &mut Room<'_, '_>, server: &Server, all: &mut [One<'_>]
         as_long(room, server, all, &expressions);
         prefixes(room, server, all);
     }
+    if !room.is_ours {
+        of_others(room, server, all, &expressions);
+    }
 }
 
 /// Where a host with expressions asks a location: the longer text first, then the greater one.
@@ -196,6 +199,37 @@ fn goes_before(
     }
 }
 
+/// Where the class is another one, nobody knows here which of an expression and a prefix is asked first, nor of two
+/// expressions: whatever may be asked before a closed one is closed.
+fn of_others(
+    room: &mut Room<'_, '_>,
+    server: &Server,
+    all: &mut [One<'_>],
+    expressions: &[Expression],
+) {
+    for (of, location, _) in expressions.iter().map(|one| &all[one.at]) {
+        let reason = "which of an expression and another path is asked first, which syntax it has, and whether it has to match \
+                      all of a path, is the implementation's; it is written for Fairway's reading";
+        let remedy =
+            "look into the documentation of the implementation, or write Prefix and Exact paths";
+        room.ledger.stand_at(Some((server, location.path.as_str())));
+        room.ledger.add(Some(of), "use-regex", Weight::Lost, reason, remedy);
+    }
+    let closed: Vec<&Expression> =
+        expressions.iter().filter(|one| all[one.at].2.is_closed).collect();
+    for index in 0..all.len() {
+        let start = match &all[index].2.path {
+            Some(Path::Regex(_)) => fixed_start(&all[index].1.path).to_ascii_lowercase(),
+            Some(Path::Prefix(path) | Path::Exact(path)) => path.to_ascii_lowercase(),
+            None => continue,
+        };
+        let guarded = closed.iter().find(|one| one.at != index && meet(&one.start, &start));
+        if let Some(guarded) = guarded.map(|one| all[one.at].1.path.clone()) {
+            close(room, server, &guarded, &mut all[index]);
+        }
+    }
+}
+
 /// Closes what goes before a path with a guard.
 fn close(room: &mut Room<'_, '_>, server: &Server, path: &str, one: &mut One<'_>) {
     let (theirs, location, said) = one;
@@ -203,8 +237,10 @@ fn close(room: &mut Room<'_, '_>, server: &Server, path: &str, one: &mut One<'_>
         return;
     }
     said.close();
+    // Of others nobody knows.
+    let goes = if room.is_ours { "goes" } else { "may go" };
     let reason =
-        format!("{} goes before {path}, which was asked first and is guarded", location.path);
+        format!("{} {goes} before {path}, which was asked first and is guarded", location.path);
     let key = format!("path {}", location.path);
     room.ledger.stand_at(Some((server, location.path.as_str())));
     room.ledger.add(Some(theirs), &key, Weight::Closed, reason, GUARD_REMEDY);

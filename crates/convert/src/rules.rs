@@ -18,6 +18,8 @@ pub(crate) struct Room<'a, 'l> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) ledger: &'a mut Ledger<'l>,
     pub(crate) policies: &'a mut Policies,
+    /// Whether the class is ours: others may read expressions otherwise, and ask them at another time.
+    pub(crate) is_ours: bool,
 }
 
 /// Rules of a location, as they are over HTTPS; [`Said::plain`] makes those over HTTP of them.
@@ -69,7 +71,10 @@ pub(crate) fn said(
     let is_unsaid = policy.redirect.is_some() && redirect.is_none();
     let is_told = redirect.is_some() || rewrite.is_some_and(Rewrite::is_redirect);
     let (is_grpc, can_speak) = match &location.service {
-        Some(service) if has_guard || is_denied || !is_told => spoken(room, policy, service, of),
+        Some(service) if has_guard || is_denied || !is_told => {
+            let leads = !has_guard && !is_denied && !is_unsaid;
+            spoken(room, server, (location, service, leads), of)
+        }
         _ => (false, true),
     };
     let mut draft = Draft {
@@ -91,7 +96,7 @@ pub(crate) fn said(
     if !draft.url.is_empty() {
         draft.own.push(json!({"type": "URLRewrite", "urlRewrite": draft.url}));
     }
-    draft.own.extend(more(room, policy, of));
+    draft.own.extend(more(room, policy, draft.is_grpc, of));
     if let Some(redirect) = redirect.filter(|_| !has_guard && !is_denied) {
         let Draft { path, mut own, .. } = draft;
         own.retain(|filter| {
@@ -132,6 +137,9 @@ fn rewritten(
         Rewritten::Path { path: Some(path), modifier, .. } if is_shut => {
             opened_later(room, of, &path, modifier.as_ref());
             None
+        }
+        Rewritten::Path { modifier: Some(_), .. } if draft.is_grpc => {
+            Some("a GRPCRoute rewrites no path".to_owned())
         }
         Rewritten::Path { path, modifier, note: told } => {
             draft.path = path.unwrap_or_else(|| draft.path.clone());
@@ -182,9 +190,10 @@ fn opened_later(room: &mut Room<'_, '_>, of: &ObjectKey, path: &Path, modifier: 
 
 /// The host that backends are told.
 fn upstream_host(room: &mut Room<'_, '_>, policy: &Policy, of: &ObjectKey, draft: &mut Draft) {
-    let is_odd = |c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '.';
+    let is_odd = |host: &str| !redirects::is_host(&host.to_ascii_lowercase());
     let why = match policy.upstream_host.as_ref().map(Template::literal) {
-        Some(Some(host)) if host.contains(is_odd) => "a URLRewrite names a host without port",
+        Some(_) if draft.is_grpc => "a GRPCRoute tells backends no other host",
+        Some(Some(host)) if is_odd(host) => "a URLRewrite names a host, and that without port",
         Some(None) => "a URLRewrite has no variables",
         Some(Some(host)) => {
             draft.url.insert("hostname".to_owned(), json!(host.to_ascii_lowercase()));
@@ -208,14 +217,19 @@ fn is_nobodys(location: &Location) -> bool {
 /// wildcard would take it.
 fn nobodys(room: &mut Room<'_, '_>, server: &Server, of: &ObjectKey, path: Path) -> Said {
     let name = server.name.as_str();
+    let names = gateway::host_names(server);
     let covers = |other: &str| {
-        other == "_" || other.strip_prefix('*').is_some_and(|end| name.ends_with(end))
+        let end = other.strip_prefix('*');
+        other == "_" || end.is_some_and(|end| names.iter().any(|name| name.ends_with(end)))
+    };
+    let has_it = |other: &Server| {
+        covers(other.name.as_str()) || gateway::host_names(other).iter().any(|name| covers(name))
     };
     let others = room.configuration.servers.values();
     let mut others =
         others.filter(|other| other.name != server.name && gateway::owner(other).is_some());
     let mut rules = Vec::new();
-    if others.any(|other| covers(other.name.as_str())) {
+    if others.any(|other| has_it(other)) {
         rules.push(json!({"matches": [{"path": path.value()}]}));
         let reason = format!(
             "what no path of {name} takes gets 500 in place of 404, lest another host has it"
@@ -256,9 +270,12 @@ fn guarded(room: &mut Room<'_, '_>, server: &Server, of: &ObjectKey) -> bool {
 }
 
 /// CORS, fields of answers and mirrors.
-fn more(room: &mut Room<'_, '_>, policy: &Policy, of: &ObjectKey) -> Vec<Value> {
+fn more(room: &mut Room<'_, '_>, policy: &Policy, is_grpc: bool, of: &ObjectKey) -> Vec<Value> {
     let mut own = Vec::new();
     match policy.cors.as_deref().map(filters::cors) {
+        Some(_) if is_grpc => {
+            lost(room, of, "enable-cors", Weight::Lost, "a GRPCRoute knows no CORS")
+        }
         Some(Ok(filter)) => {
             own.push(filter);
             let reason = "browsers are told the same in other words: methods, fields and age in answers to preflights \
@@ -269,7 +286,9 @@ fn more(room: &mut Room<'_, '_>, policy: &Policy, of: &ObjectKey) -> Vec<Value> 
         Some(Err(why)) => lost(room, of, "enable-cors", Weight::Lost, &why),
         None => {}
     }
-    let (filter, unsaid) = filters::answer(&policy.custom_headers.0, None);
+    // One of them is kept for what is said over HTTPS.
+    let most = if room.configuration.global.hsts.is_some() { 15 } else { 16 };
+    let (filter, unsaid) = filters::answer(&policy.custom_headers.0, most);
     own.extend(filter);
     for name in unsaid {
         lost(
@@ -277,7 +296,7 @@ fn more(room: &mut Room<'_, '_>, policy: &Policy, of: &ObjectKey) -> Vec<Value> 
             of,
             "custom-headers",
             Weight::Lost,
-            &format!("{name}: a field has no variables, and a filter 16 fields"),
+            &format!("{name}: a field has no variables, and a filter {most} fields"),
         );
     }
     match policy.mirror.as_ref().map(|mirror| filters::mirror(mirror, &of.namespace, room.snapshot))
@@ -323,7 +342,8 @@ fn backed(
     }
     let main = service.map(|service| backends::of(service, &of.namespace, room.snapshot));
     let canary = location.canary.as_deref().and_then(|canary| {
-        let other = backends::of_canary(canary, server.name.as_str(), location, room.snapshot)?;
+        let (_, other) =
+            backends::of_canary(canary, server.name.as_str(), location, room.snapshot)?;
         Some((canary, other))
     });
     let test = match grpc::matches(&path) {
@@ -357,7 +377,12 @@ fn backed(
     // Where nothing gets through, no copy does.
     let is_kept = |filter: &Value| !is_closed && (!is_grpc || is_of_grpc(filter));
     let kept: Vec<Value> = own.into_iter().filter(is_kept).collect();
-    let limit = limit(policy).filter(|_| !is_grpc);
+    let limit = limit(policy);
+    if let Some(limit) = limit.as_ref().filter(|_| is_grpc) {
+        let why = format!("a GRPCRoute has no time-out, and {limit} cannot be said");
+        lost(room, of, "proxy-read-timeout", Weight::Lost, &why);
+    }
+    let limit = limit.filter(|_| !is_grpc);
     let rules = shares.into_iter().map(|share| rule(test.as_ref(), share, &kept, limit.as_deref()));
     Said { is_closed, is_grpc, path: Some(path), rules: rules.collect(), ..Said::default() }
 }
@@ -388,10 +413,11 @@ pub(crate) fn to_slash(taken: &HashSet<&str>, location: &Location, said: &Said) 
 /// How backends are spoken to: whether by gRPC, and whether a route can say it.
 fn spoken(
     room: &mut Room<'_, '_>,
-    policy: &Policy,
-    service: &ServiceRef,
+    server: &Server,
+    (location, service, leads): (&Location, &ServiceRef, bool),
     of: &ObjectKey,
 ) -> (bool, bool) {
+    let policy = &*location.policy;
     let (is_grpc, is_tls) = match policy.protocol {
         Protocol::Http => (false, false),
         Protocol::Https => (false, true),
@@ -402,10 +428,26 @@ fn spoken(
             return (false, false);
         }
     };
-    if is_tls && let Err(why) = room.policies.add(service, &policy.upstream_tls, of) {
-        let remedy = "set proxy-ssl-verify: on, proxy-ssl-secret with ca.crt and proxy-ssl-name, and convert again";
-        room.ledger.add(Some(of), "backend-protocol", Weight::Closed, why, remedy);
-        return (is_grpc, false);
+    let canary = location.canary.as_deref().and_then(|canary| {
+        backends::of_canary(canary, server.name.as_str(), location, room.snapshot)
+    });
+    let canary = canary.map(|(service, _)| service);
+    for service in [Some(service), canary.as_ref()].into_iter().flatten() {
+        let port = backends::spoken_to(service, room.snapshot);
+        let told = if is_tls {
+            let remedy = "set proxy-ssl-verify: on, proxy-ssl-secret with ca.crt and proxy-ssl-name, lead to a port that \
+                          nobody speaks to in clear, and convert again";
+            room.policies.add(port, &policy.upstream_tls, of).map_err(|why| (why, remedy))
+        } else if leads {
+            let remedy = "lead to another port of the Service, or to another Service";
+            room.policies.in_clear(port, of).map_err(|why| (why, remedy))
+        } else {
+            Ok(())
+        };
+        if let Err((why, remedy)) = told {
+            room.ledger.add(Some(of), "backend-protocol", Weight::Closed, why, remedy);
+            return (is_grpc, false);
+        }
     }
     (is_grpc, true)
 }
@@ -437,7 +479,8 @@ fn rule(
 }
 
 fn is_of_grpc(filter: &Value) -> bool {
-    matches!(filter["type"].as_str(), Some("RequestHeaderModifier" | "ResponseHeaderModifier"))
+    const KNOWN: [&str; 3] = ["RequestHeaderModifier", "ResponseHeaderModifier", "RequestMirror"];
+    filter["type"].as_str().is_some_and(|kind| KNOWN.contains(&kind))
 }
 
 /// How long a try may take, where that is not what holds for all.
