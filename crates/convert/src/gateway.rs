@@ -160,8 +160,8 @@ impl Listeners {
         names(hosts).filter_map(|host| self.serving(host)).any(is_ended)
     }
 
-    /// The listener that requests for a host over TLS come to: its own, or the most special one that covers it, which has
-    /// them whether or not the host is meant. What is attached there under a more special name goes first.
+    /// The listener that requests for a host over TLS come to: its own, or the most special one that covers it, which
+    /// has them whether or not the host is meant. What is attached there under a more special name goes first.
     fn serving(&self, host: &str) -> Option<&str> {
         let own = self.by_host.get_key_value(host);
         let covers = |(name, tls): &(&String, &Tls)| {
