@@ -9,8 +9,9 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   fairway convert ./manifests > gateway.yaml
-  kubectl get ingress,ingressclass,service,configmap,secret -A -o yaml \\
-    | fairway convert - > gateway.yaml
+  kinds=ingress,ingressclass,service,configmap,secret,gatewayclass,gateway
+  kinds=$kinds,httproute,grpcroute,tlsroute,backendtlspolicy,referencegrant
+  kubectl get $kinds -A -o yaml | fairway convert - > gateway.yaml
   kubectl fairway convert --gateway-namespace infra --output ./gateway
   kubectl apply --dry-run=server -f gateway.yaml
 

@@ -98,17 +98,48 @@ fn odd() -> String {
     let words: Vec<String> = words.iter().map(ToString::to_string).collect();
     add("words", "words.test", "", &words);
     add("expressions", "expressions.test", &key("use-regex", "true"), &words);
-    let lists = [
-        ("cors-allow-origin", "https://*.a.test, http://b.test:8080"),
-        ("cors-allow-methods", "GET, *"),
-        ("cors-allow-headers", "*, X-A"),
-        ("cors-max-age", "99999999999"),
-    ];
+    let lists = lists();
     for (number, (name, value)) in lists.iter().enumerate() {
         let keys = format!("{}, {}", key("enable-cors", "true"), key(name, value));
         add(&format!("cors-{number}"), &format!("cors{number}.test"), &keys, &root);
     }
-    let keys = [
+    let keys = keys();
+    let calls = ["/a b.C", "/a.b-c.D/", "/1.2", "/my.Svc/Call"].map(str::to_owned);
+    add("calls", "calls.test", &key("backend-protocol", "GRPC"), &calls);
+    let weights = [("canary", "true"), ("canary-weight", "30"), ("canary-weight-total", "2000000")];
+    let weights: Vec<String> = weights.iter().map(|(name, value)| key(name, value)).collect();
+    add("weights", "x.test", &weights.join(", "), &root);
+    for (number, (name, value)) in keys.iter().enumerate() {
+        let keys = format!("{}, {}", key(name, value), key("permanent-redirect-code", "308"));
+        let keys = if *name == "permanent-redirect-code" { key(name, value) } else { keys };
+        add(&format!("key-{number}"), &format!("key{number}.test"), &keys, &root);
+    }
+    text
+}
+
+/// Annotations of CORS with odd lists.
+fn lists() -> Vec<(&'static str, String)> {
+    let origins: Vec<String> = (0..70).map(|number| format!("https://o{number}.test")).collect();
+    let many_origins = origins.join(",");
+    let all = [
+        ("cors-allow-origin", "https://*.a.test, http://b.test:8080"),
+        ("cors-allow-methods", "GET, *"),
+        ("cors-allow-headers", "*, X-A"),
+        ("cors-max-age", "99999999999"),
+        ("cors-allow-methods", "GET, GET, PUT"),
+        ("cors-allow-headers", "X-A, X-A, X-B"),
+        ("cors-expose-headers", "*, X-A, X-A"),
+        ("cors-allow-origin", "https://a.test, https://a.test"),
+        ("cors-allow-origin", many_origins.as_str()),
+    ];
+    all.map(|(name, value)| (name, value.to_owned())).to_vec()
+}
+
+/// Annotations with odd values.
+fn keys() -> Vec<(&'static str, String)> {
+    let names: Vec<String> = (0..40).map(|number| format!("a{number}.names.test")).collect();
+    let many_names = names.join(",");
+    let all = [
         ("permanent-redirect", "https://new.test:8443/a?b=c"),
         ("temporal-redirect", "https://xn--bcher-kva.test/ä"),
         ("upstream-vhost", "UPPER.test:80"),
@@ -120,14 +151,14 @@ fn odd() -> String {
         ("x-forwarded-prefix", "a: b"),
         ("from-to-www-redirect", "true"),
         ("mirror-target", "http://shop.demo.svc.cluster.local:80$request_uri"),
+        ("server-alias", many_names.as_str()),
+        ("upstream-vhost", "-foo"),
+        ("permanent-redirect", "https://new-.test/a"),
+        ("permanent-redirect", "https://n.test:0/a"),
+        ("permanent-redirect", "$scheme://UPPER.test:8443$request_uri"),
         ("backend-protocol", "GRPC"),
     ];
-    for (number, (name, value)) in keys.iter().enumerate() {
-        let keys = format!("{}, {}", key(name, value), key("permanent-redirect-code", "308"));
-        let keys = if *name == "permanent-redirect-code" { key(name, value) } else { keys };
-        add(&format!("key-{number}"), &format!("key{number}.test"), &keys, &root);
-    }
-    text
+    all.map(|(name, value)| (name, value.to_owned())).to_vec()
 }
 
 #[test]

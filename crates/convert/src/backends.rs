@@ -19,14 +19,26 @@ pub(crate) fn of(
     }
     let number = port.parse::<u16>().ok();
     let key = ObjectKey::new(own.clone(), name.clone());
-    let Some(found) = snapshot.services.get(&key) else {
+    if !snapshot.services.contains_key(&key) {
         let none = || {
             format!(
                 "Service {own}/{name} is not there, and the number of its port {port} not known"
             )
         };
         return Ok(reference(name, number.ok_or_else(none)?));
-    };
+    }
+    match (port_of(service, snapshot), number) {
+        (Some(found), _) => Ok(reference(name, found.port)),
+        // A Service that only names another host lists no ports.
+        (None, Some(number)) => Ok(reference(name, number)),
+        (None, None) => Err(format!("Service {own}/{name} has no port {port}")),
+    }
+}
+
+/// The port of a Service that is meant, if it is there.
+fn port_of<'s>(service: &ServiceRef, snapshot: &'s Snapshot) -> Option<&'s ServicePort> {
+    let ServiceRef { namespace, name, port } = service;
+    let number = port.parse::<u16>().ok();
     // The first port whose number, target or name is the one that the Ingress names.
     let is_meant = |one: &&ServicePort| match number {
         Some(number) => one.port == number || one.target == Some(PortRef::Number(number)),
@@ -36,13 +48,19 @@ pub(crate) fn of(
             one.name.as_deref() == Some(port) || by_target
         }
     };
-    match (found.ports.iter().find(is_meant), number) {
-        (Some(found), _) => Ok(reference(name, found.port)),
-        // A Service that only names another host lists no ports.
-        (None, Some(number)) => Ok(reference(name, number)),
-        (None, None) => Err(format!("Service {own}/{name} has no port {port}")),
-    }
+    let found = snapshot.services.get(&ObjectKey::new(namespace.clone(), name.clone()))?;
+    found.ports.iter().find(is_meant)
 }
+
+/// The port of a Service that is spoken to, as a BackendTLSPolicy names it: the Service, and the name of the port.
+pub(crate) fn spoken_to(service: &ServiceRef, snapshot: &Snapshot) -> Port {
+    let name = port_of(service, snapshot).and_then(|port| port.name.as_deref());
+    let name = name.filter(|name| !name.is_empty()).map(str::to_owned);
+    (ObjectKey::new(service.namespace.clone(), service.name.clone()), name)
+}
+
+/// A Service, and the name of one of its ports; none: all of them.
+pub(crate) type Port = (ObjectKey, Option<String>);
 
 fn reference(name: &str, port: u16) -> Value {
     json!({"name": name, "port": port})
@@ -54,7 +72,7 @@ pub(crate) fn of_canary(
     host: &str,
     location: &Location,
     snapshot: &Snapshot,
-) -> Option<Value> {
+) -> Option<(ServiceRef, Value)> {
     let key = ObjectKey::new(canary.origin.namespace.clone(), canary.origin.name.clone());
     let ingress = snapshot.ingresses.get(&key)?;
     let of_host =
@@ -74,7 +92,8 @@ pub(crate) fn of_canary(
         name: name.as_str().into(),
         port: port.as_str().into(),
     };
-    of(&service, &canary.origin.namespace, snapshot).ok()
+    let backend = of(&service, &canary.origin.namespace, snapshot).ok()?;
+    Some((service, backend))
 }
 
 /// Matches of headers with the backends that they lead to; the last one has none.
@@ -121,14 +140,49 @@ pub(crate) fn shares(
         match weight {
             0 => vec![main],
             all if all == total => vec![other],
-            part => vec![weighed(main, total - part), weighed(other, part)],
+            part => {
+                let (rest, part) = within((total - part, part));
+                vec![weighed(main, rest), weighed(other, part)]
+            }
         },
     ));
     all
+}
+
+/// The same weights, neither above what the API server takes: to the letter as far as they have a common factor.
+fn within((one, other): (u32, u32)) -> (u32, u32) {
+    const MOST: u32 = 1_000_000;
+    let (mut factor, mut rest) = (one, other);
+    while rest > 0 {
+        (factor, rest) = (rest, factor % rest);
+    }
+    let most = one.max(other);
+    if most <= MOST {
+        return (one, other);
+    }
+    let (one, other, most) = (one / factor, other / factor, most / factor);
+    let scaled = |weight: u32| {
+        let scaled = u64::from(weight) * u64::from(MOST) / u64::from(most.max(MOST));
+        u32::try_from(scaled).unwrap_or(MOST).max(1)
+    };
+    (scaled(one), scaled(other))
 }
 
 /// A text that matches itself.
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     text.chars().flat_map(|c| (!plain(c)).then_some('\\').into_iter().chain([c])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::within;
+
+    #[test]
+    fn weights_are_within_what_the_api_server_takes() {
+        assert_eq!(within((90, 10)), (90, 10));
+        assert_eq!(within((1_400_000, 600_000)), (7, 3));
+        assert_eq!(within((1_999_999, 1)), (1_000_000, 1));
+        assert_eq!(within((4_000_000_001, 2_000_000_000)), (1_000_000, 499_999));
+    }
 }

@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 const METHODS: [&str; 10] =
     ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "*"];
 
+/// Origins, and fields, of a CORS filter.
+const MOST: usize = 64;
+
 /// A CORS filter, or why there is none.
 pub(crate) fn cors(cors: &Cors) -> Result<Value, String> {
     let origins = match &cors.origins {
@@ -28,16 +31,33 @@ pub(crate) fn cors(cors: &Cors) -> Result<Value, String> {
         let items = text.split(',').map(|item| item.trim().to_owned());
         items.filter(|item| !item.is_empty()).collect()
     };
+    let distinct = |list: Vec<String>| {
+        let mut told = std::collections::BTreeSet::new();
+        let list = list.into_iter().filter(|item| told.insert(item.clone()));
+        list.collect::<Vec<String>>()
+    };
     if let Some(odd) = items(&cors.methods).iter().find(|one| !METHODS.contains(&one.as_str())) {
         return Err(format!("{odd} is no method that the API server takes"));
     }
+    let origins = distinct(origins);
     let mut filter = json!({"allowOrigins": origins});
     let lists = [
         ("allowMethods", items(&cors.methods)),
         ("allowHeaders", items(&cors.headers)),
         ("exposeHeaders", items(cors.expose.as_deref().unwrap_or_default())),
     ];
+    if origins.len() > MOST {
+        return Err(format!("a filter has {MOST} origins at most"));
+    }
     for (field, list) in lists {
+        let list = distinct(list);
+        if list.len() > MOST {
+            return Err(format!("a filter has {MOST} fields at most"));
+        }
+        let is_any = list.iter().any(|item| item == "*");
+        if is_any && list.len() > 1 && field != "exposeHeaders" {
+            return Err("a filter has a star, or names beside none".to_owned());
+        }
         if !list.is_empty() {
             filter[field] = json!(list);
         }
@@ -52,20 +72,22 @@ pub(crate) fn cors(cors: &Cors) -> Result<Value, String> {
     Ok(json!({"type": "CORS", "cors": filter}))
 }
 
-/// Fields of answers; the names of those whose values cannot be said.
-pub(crate) fn answer(fields: &[SetHeader], hsts: Option<&str>) -> (Option<Value>, Vec<String>) {
-    let (mut set, mut unsaid) = (Vec::new(), Vec::new());
-    let mut remove = Vec::new();
-    set.extend(hsts.map(|value| json!({"name": "Strict-Transport-Security", "value": value})));
+/// Fields of answers, of each kind so many at most; the names of those that cannot be said.
+pub(crate) fn answer(fields: &[SetHeader], most: usize) -> (Option<Value>, Vec<String>) {
+    let (mut set, mut unsaid): (Vec<Value>, _) = (Vec::new(), Vec::new());
+    let mut remove: Vec<String> = Vec::new();
     for SetHeader { name, value } in fields {
+        // Of two of one name the last one counts.
+        set.retain(|field| !is_named(&field["name"], name));
+        remove.retain(|field| !field.eq_ignore_ascii_case(name));
         match value.literal() {
             Some("") => remove.push(name.clone()),
             Some(text) => set.push(json!({"name": name, "value": text})),
             None => unsaid.push(name.clone()),
         }
     }
-    // A filter has 16 of each at most.
-    unsaid.extend(set.split_off(set.len().min(16)).iter().map(|field| field["name"].to_string()));
+    unsaid.extend(set.split_off(set.len().min(most)).iter().map(|field| field["name"].to_string()));
+    unsaid.extend(remove.split_off(remove.len().min(most)));
     let mut changes = json!({});
     if !set.is_empty() {
         changes["set"] = json!(set);
@@ -76,6 +98,26 @@ pub(crate) fn answer(fields: &[SetHeader], hsts: Option<&str>) -> (Option<Value>
     let is_any = changes.as_object().is_some_and(|changes| !changes.is_empty());
     let filter = json!({"type": "ResponseHeaderModifier", "responseHeaderModifier": changes});
     (is_any.then_some(filter), unsaid)
+}
+
+/// Whether it is the name of a field, whatever its letters.
+fn is_named(field: &Value, name: &str) -> bool {
+    field.as_str().is_some_and(|field| field.eq_ignore_ascii_case(name))
+}
+
+/// Adds a field to what a filter of answers sets, unless it says something of that itself, which counts.
+pub(crate) fn also_set(filter: &mut Value, name: &str, value: &str) {
+    let changes = &mut filter["responseHeaderModifier"];
+    let set = changes["set"].as_array().into_iter().flatten().map(|field| &field["name"]);
+    let removed = changes["remove"].as_array().into_iter().flatten();
+    if set.chain(removed).any(|field| is_named(field, name)) {
+        return;
+    }
+    let field = json!({"name": name, "value": value});
+    match changes["set"].as_array_mut() {
+        Some(set) => set.push(field),
+        None => changes["set"] = json!([field]),
+    }
 }
 
 /// Fields of requests.

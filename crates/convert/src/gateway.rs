@@ -73,6 +73,7 @@ pub(crate) fn listeners(
     ledger: &mut Ledger<'_>,
 ) -> Listeners {
     let mut by_host = BTreeMap::new();
+    let mut without = Vec::new();
     for server in configuration.servers.values() {
         let Some(owner) = owner(server) else { continue };
         let mut hosts = host_names(server);
@@ -87,28 +88,35 @@ pub(crate) fn listeners(
         };
         match tls {
             Some(tls) => by_host.extend(hosts.into_iter().map(|host| (host, tls.clone()))),
-            None => {
-                ledger.stand_at(Some((server, "")));
-                without_certificate(configuration, server, &owner, ledger);
-            }
+            None => without.push((server, owner, hosts)),
         }
     }
+    let listeners = Listeners { gateway: target.gateway.clone(), by_host };
+    for (server, owner, hosts) in without {
+        ledger.stand_at(Some((server, "")));
+        let covering = hosts.iter().find_map(|host| listeners.serving(host));
+        without_certificate((configuration, server), &owner, covering, ledger);
+    }
     ledger.stand_at(None);
-    Listeners { gateway: target.gateway.clone(), by_host }
+    listeners
 }
 
-/// Notes that a host has no listener for HTTPS: a loss where its Ingresses ask for TLS.
+/// Notes that a host has no listener for HTTPS of its own: a loss where its Ingresses ask for TLS.
 fn without_certificate(
-    configuration: &Configuration,
-    server: &Server,
+    (configuration, server): (&Configuration, &Server),
     owner: &ObjectKey,
+    covering: Option<&str>,
     ledger: &mut Ledger<'_>,
 ) {
-    let mut reason =
-        format!("{} has no Secret with a certificate, and a listener has no other", server.name);
+    let mut reason = format!("{} has no Secret with a certificate, and ", server.name);
     let mut locations = server.locations.iter();
-    let is_sent =
-        locations.any(|location| redirects::is_to_tls(configuration, server, &location.policy));
+    let is_sent = covering.is_none()
+        && locations.any(|location| redirects::is_to_tls(configuration, server, &location.policy));
+    match covering {
+        None => reason += "a listener has no other",
+        Some("") => reason += "over HTTPS its routes answer under that of all other hosts",
+        Some(host) => reason += &format!("over HTTPS its routes answer under that of {host}"),
+    }
     if is_sent {
         reason += ": its routes redirect to HTTPS, which nobody serves";
     }
@@ -148,8 +156,21 @@ fn certificate(
 impl Listeners {
     /// Whether a host is served under TLS that ends here.
     pub(crate) fn is_secure(&self, hosts: &[String]) -> bool {
-        let names: &[String] = if hosts.is_empty() { &[String::new()] } else { hosts };
-        names.iter().any(|host| matches!(self.by_host.get(host), Some(Tls::Terminate(_))))
+        let is_ended = |host: &str| matches!(self.by_host.get(host), Some(Tls::Terminate(_)));
+        names(hosts).filter_map(|host| self.serving(host)).any(is_ended)
+    }
+
+    /// The listener that requests for a host over TLS come to: its own, or the most special one that covers it, which
+    /// has them whether or not the host is meant. What is attached there under a more special name goes first.
+    fn serving(&self, host: &str) -> Option<&str> {
+        let own = self.by_host.get_key_value(host);
+        let covers = |(name, tls): &(&String, &Tls)| {
+            let end = name.strip_prefix('*');
+            let is_below = name.is_empty() || end.is_some_and(|end| host.ends_with(end));
+            is_below && matches!(tls, Tls::Terminate(_))
+        };
+        let above = || self.by_host.iter().filter(covers).max_by_key(|(name, _)| name.len());
+        own.or_else(above).map(|(name, _)| name.as_str())
     }
 
     /// What a route over HTTP is attached to.
@@ -159,9 +180,9 @@ impl Listeners {
 
     /// What a route of these hosts over TLS is attached to.
     pub(crate) fn secure(&self, hosts: &[String]) -> Vec<Value> {
-        let is_own =
-            |host: &str| hosts.iter().any(|own| own == host) || hosts.is_empty() && host.is_empty();
-        let all = self.by_host.keys().enumerate().filter(|(_, host)| is_own(host));
+        let wanted: BTreeSet<&str> = names(hosts).filter_map(|host| self.serving(host)).collect();
+        let all = self.by_host.keys().enumerate();
+        let all = all.filter(|(_, host)| wanted.contains(host.as_str()));
         all.map(|(index, host)| self.parent(index + 1, &listener_name(host))).collect()
     }
 
@@ -203,6 +224,11 @@ impl Listeners {
         });
         std::iter::once(plain).chain(secure).collect()
     }
+}
+
+/// The names of hosts; that of any host is empty.
+fn names(hosts: &[String]) -> impl Iterator<Item = &str> {
+    hosts.iter().map(String::as_str).chain(hosts.is_empty().then_some(""))
 }
 
 /// A name for the listener of a host: no other host has the same.

@@ -2,6 +2,7 @@
 //! list of what cannot be said there. Pure: no I/O, no clock.
 
 mod backends;
+mod earlier;
 mod filters;
 mod folders;
 mod gateway;
@@ -55,13 +56,14 @@ pub fn convert(snapshot: &Snapshot, options: &Options, target: &Target) -> Conve
     let listeners = gateway::listeners(configuration, options, target, &mut ledger);
     let mut all = gateway::objects(&listeners, target, snapshot);
     let served = (configuration, &translation.served);
-    let said = routes::routes(served, snapshot, &listeners, &mut ledger);
+    let said = routes::routes(served, (snapshot, target), &listeners, &mut ledger);
     all.extend(said.tls);
     all.extend(said.routes);
     if !translation.served.is_empty() {
         ledger.for_all();
     }
     names::settle(&mut all, snapshot, &mut ledger);
+    earlier::note(&all, snapshot, &mut ledger);
     proof::check(&all, (snapshot, &target.class), options, &mut ledger);
     let losses = ledger.all();
     let mut placed = BTreeSet::new();

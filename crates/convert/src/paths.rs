@@ -38,6 +38,12 @@ impl Path {
         json!({"type": kind, "value": value})
     }
 
+    /// Bytes of it as it is written: of two the longer one is asked first.
+    pub(crate) fn length(&self) -> usize {
+        let (Self::Exact(text) | Self::Prefix(text) | Self::Regex(text)) = self;
+        text.len()
+    }
+
     /// Why the API server would refuse it.
     pub(crate) fn mistake(&self) -> Option<&'static str> {
         let (Self::Exact(text) | Self::Prefix(text) | Self::Regex(text)) = self;

@@ -16,8 +16,12 @@ pub(crate) fn to(target: &Template, status: u16) -> Result<Value, &'static str> 
             Part::Text(text),
             Part::Variable(Variable::RequestUri),
         ] => {
-            let host = text.strip_prefix("://").ok_or(VARIABLES)?;
-            return Ok(filter(json!({"hostname": host, "statusCode": status})));
+            let (host, port) = authority(text.strip_prefix("://").ok_or(VARIABLES)?)?;
+            let mut redirect = json!({"hostname": host, "statusCode": status});
+            if let Some(port) = port {
+                redirect["port"] = json!(port);
+            }
+            return Ok(filter(redirect));
         }
         _ => return Err(VARIABLES),
     };
@@ -26,19 +30,11 @@ pub(crate) fn to(target: &Template, status: u16) -> Result<Value, &'static str> 
         None if text.starts_with('/') => text,
         None => return Err("its target is no address"),
         Some((scheme @ ("http" | "https"), rest)) => {
-            let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
-            let (host, port) = match authority.split_once(':') {
-                Some((host, port)) => (host, Some(port)),
-                None => (authority, None),
-            };
-            let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
-            if host.is_empty() || !host.chars().all(is_name) {
-                return Err("its target names no host that a RequestRedirect could name");
-            }
+            let (named, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+            let (host, port) = authority(named)?;
             redirect["scheme"] = json!(scheme);
-            redirect["hostname"] = json!(host.to_ascii_lowercase());
+            redirect["hostname"] = json!(host);
             if let Some(port) = port {
-                let port: u16 = port.parse().map_err(|_| "its target has no port that is one")?;
                 redirect["port"] = json!(port);
             }
             path
@@ -48,6 +44,9 @@ pub(crate) fn to(target: &Template, status: u16) -> Result<Value, &'static str> 
     if path.contains(['?', '#']) {
         return Err("a RequestRedirect changes no query");
     }
+    if path.len() > 1024 {
+        return Err("a RequestRedirect has a path of 1024 bytes at most");
+    }
     if !keeps {
         let path = if path.is_empty() { "/" } else { path };
         redirect["path"] = json!({"type": "ReplaceFullPath", "replaceFullPath": path});
@@ -55,6 +54,35 @@ pub(crate) fn to(target: &Template, status: u16) -> Result<Value, &'static str> 
         return Err("a RequestRedirect puts no path in front of another one");
     }
     Ok(filter(redirect))
+}
+
+/// Host and port of an address, as the API server takes them.
+fn authority(text: &str) -> Result<(String, Option<u16>), &'static str> {
+    let (host, port) = match text.split_once(':') {
+        Some((host, port)) => (host, Some(port)),
+        None => (text, None),
+    };
+    let host = host.to_ascii_lowercase();
+    if !is_host(&host) {
+        return Err("its target names no host that a RequestRedirect could name");
+    }
+    let port = port.map(|port| port.parse::<u16>().ok().filter(|port| *port > 0));
+    match port {
+        Some(None) => Err("its target has no port that is one"),
+        port => Ok((host, port.flatten())),
+    }
+}
+
+/// Whether the API server takes a host name, in small letters, where it takes no wildcard.
+pub(crate) fn is_host(host: &str) -> bool {
+    let is_label = |label: &str| {
+        let is_sign = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        !label.is_empty()
+            && label.chars().all(is_sign)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    host.len() <= 253 && host.split('.').all(is_label)
 }
 
 /// Whether requests over HTTP are sent to HTTPS.
@@ -100,6 +128,8 @@ mod tests {
         assert!(kept["requestRedirect"].get("path").is_none());
         for odd in
             ["/a?b", "https://$host/a", "ftp://a/", "a", "https://u@a/", "http://a/b$request_uri"]
+                .into_iter()
+                .chain(["https://new-.test/a", "https://n.test:0/a", "$scheme://-a$request_uri"])
         {
             assert!(parse(odd).is_err(), "{odd}");
         }

@@ -2,7 +2,7 @@
 //! differs.
 
 use crate::folders::Folders;
-use crate::gateway::{self, Listeners};
+use crate::gateway::{self, CLASS, Listeners, Target};
 use crate::keys::{GUARD_REMEDY, NO_ACTION};
 use crate::lost::{Ledger, Weight};
 use crate::made::{API, Made};
@@ -16,8 +16,16 @@ use objects::{ObjectKey, Snapshot};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Rules that a route may have.
+/// Rules that a route may have, and hosts.
 const MOST: usize = 16;
+
+/// What a route is attached to.
+#[derive(Clone, Copy)]
+enum Over {
+    Plain,
+    Tls,
+    Both,
+}
 
 /// Everything that is said of Ingresses besides the Gateway.
 #[derive(Debug)]
@@ -37,7 +45,7 @@ struct Place<'a> {
 /// Converts all hosts.
 pub(crate) fn routes(
     (configuration, served): (&Configuration, &OrdSet<ObjectKey>),
-    snapshot: &Snapshot,
+    (snapshot, target): (&Snapshot, &Target),
     listeners: &Listeners,
     ledger: &mut Ledger<'_>,
 ) -> Routes {
@@ -49,10 +57,16 @@ pub(crate) fn routes(
         let Some(owner) = gateway::owner(server) else { continue };
         ledger.stand_at(Some((server, "")));
         of_host(server, &owner, ledger);
-        let mut room =
-            Room { configuration, snapshot, ledger: &mut *ledger, policies: &mut policies };
+        let mut room = Room {
+            configuration,
+            snapshot,
+            ledger: &mut *ledger,
+            policies: &mut policies,
+            is_ours: target.class == CLASS,
+        };
         let mut groups: BTreeMap<ObjectKey, Vec<(&Location, Said)>> = BTreeMap::new();
         let all = all_said(&mut room, server);
+        both_kinds(&mut room, server, &owner, &all);
         let is_open = !all.iter().any(|(_, location, said)| location.path == "/" && said.is_closed);
         for (of, location, said) in all {
             noted.extend(location.canary.as_ref().map(|canary| {
@@ -60,7 +74,11 @@ pub(crate) fn routes(
             }));
             groups.entry(of).or_default().push((location, said));
         }
-        for (of, said) in groups {
+        for (of, mut said) in groups {
+            // Of two rules of a route that are as good the first one counts, as the host has asked them.
+            if server.regex {
+                said.sort_by(|(one, _), (other, _)| order::asked(one).cmp(&order::asked(other)));
+            }
             noted.insert(of.clone());
             let place = Place {
                 name: name(&of, server, several.contains(&of)),
@@ -129,6 +147,25 @@ fn all_said<'s>(
         }
     }
     all
+}
+
+/// Notes that a host has calls and other requests, which are two kinds of routes.
+fn both_kinds(
+    room: &mut Room<'_, '_>,
+    server: &Server,
+    owner: &ObjectKey,
+    all: &[(ObjectKey, &Location, Said)],
+) {
+    let has =
+        |is_grpc| all.iter().any(|(_, _, said)| said.is_grpc == is_grpc && !said.rules.is_empty());
+    if has(true) && (has(false) || server.app_root.is_some()) {
+        let reason = "the host has an HTTPRoute and a GRPCRoute: the specification has implementations take one of the two, and \
+                      Fairway takes both of one namespace";
+        let weight = if room.is_ours { Weight::Note } else { Weight::Lost };
+        let remedy = "have the calls at a host of their own where the class is another one";
+        room.ledger.stand_at(Some((server, "")));
+        room.ledger.add(Some(owner), "backend-protocol", weight, reason, remedy);
+    }
 }
 
 /// Whether a location is there in vain. As a route it would be as good as the Prefix `/`, and might lack its guard.
@@ -242,14 +279,13 @@ impl Place<'_> {
                 is_grpc && plain.iter().any(|rule| rule.to_string().contains("RequestRedirect"));
             let plain_kind = if sends { "HTTPRoute" } else { kind };
             if !is_secure {
-                out.extend(self.route(plain_kind, &name, &self.listeners.plain(), &plain));
+                out.extend(self.route(plain_kind, &name, Over::Plain, &plain));
             } else if plain == over_tls {
-                let both = [self.listeners.plain(), self.listeners.secure(&self.hosts)].concat();
-                out.extend(self.route(kind, &name, &both, &plain));
+                out.extend(self.route(kind, &name, Over::Both, &plain));
             } else {
-                out.extend(self.route(kind, &name, &self.listeners.secure(&self.hosts), &over_tls));
+                out.extend(self.route(kind, &name, Over::Tls, &over_tls));
                 let name = format!("{name}-http");
-                out.extend(self.route(plain_kind, &name, &self.listeners.plain(), &plain));
+                out.extend(self.route(plain_kind, &name, Over::Plain, &plain));
             }
         }
         out
@@ -260,22 +296,19 @@ impl Place<'_> {
         let configuration = room.configuration;
         let mut out = Vec::new();
         let is_secure = self.listeners.is_secure(&self.hosts);
-        let mut all = self.listeners.plain();
-        if is_secure {
-            all.extend(self.listeners.secure(&self.hosts));
-        }
         if let Some(filter) = self.app_root(room, server, is_open) {
             let rule = json!({"matches": [{"path": {"type": "Exact", "value": "/"}}], "filters": [filter]});
             let mut locations = server.locations.iter();
             let is_sent = locations.any(|location| is_sent(configuration, server, location));
-            let parents =
-                if is_secure && is_sent { self.listeners.secure(&self.hosts) } else { all.clone() };
-            out.extend(self.route("HTTPRoute", &format!("{}-root", self.name), &parents, &[rule]));
+            let over = match (is_secure, is_sent) {
+                (true, true) => Over::Tls,
+                (true, false) => Over::Both,
+                (false, _) => Over::Plain,
+            };
+            out.extend(self.route("HTTPRoute", &format!("{}-root", self.name), over, &[rule]));
         }
         if let Some(www) = &server.www {
             let hosts = vec![www.to_string()];
-            let mut parents = self.listeners.plain();
-            parents.extend(self.listeners.secure(&hosts));
             let filter =
                 redirects::to_host(server.name.as_str(), configuration.global.redirect_status);
             let rule = json!({"matches": [{"path": {"type": "PathPrefix", "value": "/"}}], "filters": [filter]});
@@ -285,7 +318,12 @@ impl Place<'_> {
                 of: self.of.clone(),
                 listeners: self.listeners,
             };
-            out.extend(place.route("HTTPRoute", &format!("{}-www", self.name), &parents, &[rule]));
+            out.extend(place.route(
+                "HTTPRoute",
+                &format!("{}-www", self.name),
+                Over::Both,
+                &[rule],
+            ));
         }
         if server.passthrough.is_some() {
             let root = server.locations.iter().find(|location| location.path == "/");
@@ -295,13 +333,8 @@ impl Place<'_> {
             match backend {
                 Some(Ok(backend)) => {
                     let rule = json!({"backendRefs": [backend]});
-                    let parents = self.listeners.secure(&self.hosts);
-                    out.extend(self.route(
-                        "TLSRoute",
-                        &format!("{}-tls", self.name),
-                        &parents,
-                        &[rule],
-                    ));
+                    let name = format!("{}-tls", self.name);
+                    out.extend(self.route("TLSRoute", &name, Over::Tls, &[rule]));
                 }
                 other => {
                     let why = other
@@ -333,13 +366,22 @@ impl Place<'_> {
         redirects::to(target, 302).map_err(|why| lost(Weight::Lost, why)).ok()
     }
 
-    /// A route, or as many as its rules need.
-    fn route(&self, kind: &str, name: &str, parents: &[Value], rules: &[Value]) -> Vec<Made> {
-        let parts = rules.chunks(MOST).enumerate().map(|(number, rules)| {
+    /// A route, or as many as its hosts and rules need: a route has a listener for each of its hosts, too.
+    fn route(&self, kind: &str, name: &str, over: Over, rules: &[Value]) -> Vec<Made> {
+        let hosts: Vec<&[String]> = match self.hosts.as_slice() {
+            [] => vec![&[]],
+            hosts => hosts.chunks(MOST).collect(),
+        };
+        let parts = hosts
+            .into_iter()
+            .flat_map(|hosts| rules.chunks(MOST).map(move |rules| (hosts, rules)))
+            .map(|(hosts, rules)| (self.parents(over, hosts), hosts, rules))
+            .filter(|(parents, ..)| !parents.is_empty());
+        let routes = parts.enumerate().map(|(number, (parents, hosts, rules))| {
             let name = if number == 0 { name.to_owned() } else { format!("{name}-{}", number + 1) };
             let mut spec = json!({"parentRefs": parents, "rules": rules});
-            if !self.hosts.is_empty() {
-                spec["hostnames"] = json!(self.hosts);
+            if !hosts.is_empty() {
+                spec["hostnames"] = json!(hosts);
             }
             let value = json!({
                 "apiVersion": API, "kind": kind,
@@ -347,7 +389,16 @@ impl Place<'_> {
             });
             Made { value, of: Some(self.of.clone()) }
         });
-        parts.collect()
+        routes.collect()
+    }
+
+    /// The listeners of hosts.
+    fn parents(&self, over: Over, hosts: &[String]) -> Vec<Value> {
+        match over {
+            Over::Plain => self.listeners.plain(),
+            Over::Tls => self.listeners.secure(hosts),
+            Over::Both => [self.listeners.plain(), self.listeners.secure(hosts)].concat(),
+        }
     }
 }
 
@@ -357,16 +408,15 @@ fn with_hsts(rules: &[Value], hsts: Option<&str>) -> Vec<Value> {
     let with = |rule: &Value| {
         let mut rule = rule.clone();
         let mut all = rule["filters"].as_array().cloned().unwrap_or_default();
+        const NAME: &str = "Strict-Transport-Security";
         match all.iter_mut().find(|filter| filter["type"] == "ResponseHeaderModifier") {
-            Some(filter) => {
-                let set = &mut filter["responseHeaderModifier"]["set"];
-                let field = json!({"name": "Strict-Transport-Security", "value": hsts});
-                match set.as_array_mut() {
-                    Some(set) => set.push(field),
-                    None => *set = json!([field]),
-                }
+            Some(filter) => filters::also_set(filter, NAME, hsts),
+            None => {
+                let mut filter =
+                    json!({"type": "ResponseHeaderModifier", "responseHeaderModifier": {}});
+                filters::also_set(&mut filter, NAME, hsts);
+                all.push(filter);
             }
-            None => all.extend(filters::answer(&[], Some(hsts)).0),
         }
         rule["filters"] = json!(all);
         rule

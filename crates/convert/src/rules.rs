@@ -18,6 +18,8 @@ pub(crate) struct Room<'a, 'l> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) ledger: &'a mut Ledger<'l>,
     pub(crate) policies: &'a mut Policies,
+    /// Whether the class is ours: others may read expressions otherwise, and ask them at another time.
+    pub(crate) is_ours: bool,
 }
 
 /// Rules of a location, as they are over HTTPS; [`Said::plain`] makes those over HTTP of them.
@@ -55,37 +57,48 @@ pub(crate) fn said(
     of: &ObjectKey,
 ) -> Said {
     let policy = &*location.policy;
+    let is_denied = matches!(location.backend, Backend::Denied(_) | Backend::Broken(_));
+    let has_guard = room.ledger.guard(of, policy) | guarded(room, server, of);
     let mut redirect = policy.redirect.as_ref().and_then(|redirect| {
         let told = redirects::to(&redirect.target, redirect.status);
         let key = room.ledger.redirecting(of);
         told.map_err(|why| lost(room, of, key, Weight::Closed, why)).ok()
     });
-    let mut draft = Draft {
-        path: Path::of(server, location),
-        is_closed: policy.redirect.is_some() && redirect.is_none(),
-        ..Draft::default()
-    };
     // What nobody has written is answered with 404, whatever its path becomes.
     let counts =
         |rewrite: &&Rewrite| location.path != "/" || !is_nobodys(location) || rewrite.is_redirect();
-    if let Some(rewrite) = policy.rewrite.as_ref().filter(counts) {
+    let rewrite = policy.rewrite.as_ref().filter(counts);
+    let is_unsaid = policy.redirect.is_some() && redirect.is_none();
+    let is_told = redirect.is_some() || rewrite.is_some_and(Rewrite::is_redirect);
+    let (is_grpc, can_speak) = match &location.service {
+        Some(service) if has_guard || is_denied || !is_told => {
+            let leads = !has_guard && !is_denied && !is_unsaid;
+            spoken(room, server, (location, service, leads), of)
+        }
+        _ => (false, true),
+    };
+    let mut draft = Draft {
+        path: Path::of(server, location),
+        own: Vec::new(),
+        url: serde_json::Map::new(),
+        is_closed: is_unsaid || has_guard || !can_speak,
+        is_grpc,
+    };
+    if let Some(rewrite) = rewrite {
         redirect = rewritten(room, location, rewrite, of, &mut draft).or(redirect);
     }
     if let Some(why) = draft.path.mistake() {
         lost(room, of, &format!("path {}", location.path), Weight::Lost, why);
-        let is_closed = draft.is_closed || is_guarded(server, location);
+        let is_closed = draft.is_closed || is_denied;
         return Said { is_closed, path: Some(draft.path), ..Said::default() };
     }
     upstream_host(room, policy, of, &mut draft);
-    let Draft { path, mut own, url, mut is_closed } = draft;
-    if !url.is_empty() {
-        own.push(json!({"type": "URLRewrite", "urlRewrite": url}));
+    if !draft.url.is_empty() {
+        draft.own.push(json!({"type": "URLRewrite", "urlRewrite": draft.url}));
     }
-    own.extend(more(room, policy, of));
-    let is_denied = matches!(location.backend, Backend::Denied(_) | Backend::Broken(_));
-    let has_guard = room.ledger.guard(of, policy) | guarded(room, server, of);
-    is_closed |= has_guard;
+    draft.own.extend(more(room, policy, draft.is_grpc, of));
     if let Some(redirect) = redirect.filter(|_| !has_guard && !is_denied) {
+        let Draft { path, mut own, .. } = draft;
         own.retain(|filter| {
             !matches!(filter["type"].as_str(), Some("URLRewrite" | "RequestMirror"))
         });
@@ -94,7 +107,7 @@ pub(crate) fn said(
         let rule = json!({"matches": [{"path": path.value()}], "filters": own});
         return Said { path: Some(path), rules: vec![rule], ..Said::default() };
     }
-    backed(room, server, location, of, (path, own, is_closed))
+    backed(room, server, location, of, draft)
 }
 
 /// What is known of a rule while it is put together.
@@ -104,13 +117,7 @@ struct Draft {
     own: Vec<Value>,
     url: serde_json::Map<String, Value>,
     is_closed: bool,
-}
-
-impl Default for Draft {
-    fn default() -> Self {
-        let path = Path::Prefix("/".to_owned());
-        Self { path, own: Vec::new(), url: serde_json::Map::new(), is_closed: false }
-    }
+    is_grpc: bool,
 }
 
 /// Says a rewrite; it may be a redirect.
@@ -122,7 +129,18 @@ fn rewritten(
     draft: &mut Draft,
 ) -> Option<Value> {
     let mut redirect = None;
+    let is_shut =
+        draft.is_closed || matches!(location.backend, Backend::Denied(_) | Backend::Broken(_));
     let unsaid = match rewrites::rewrite(location, rewrite) {
+        // A prefix has fewer requests than its expression, and is asked at another time: of what nobody gets through
+        // nothing may go to another path.
+        Rewritten::Path { path: Some(path), modifier, .. } if is_shut => {
+            opened_later(room, of, &path, modifier.as_ref());
+            None
+        }
+        Rewritten::Path { modifier: Some(_), .. } if draft.is_grpc => {
+            Some("a GRPCRoute rewrites no path".to_owned())
+        }
         Rewritten::Path { path, modifier, note: told } => {
             draft.path = path.unwrap_or_else(|| draft.path.clone());
             draft.url.extend(modifier.map(|modifier| ("path".to_owned(), modifier)));
@@ -157,11 +175,25 @@ fn rewritten(
     redirect
 }
 
+/// Notes what a closed rule would need if it was opened.
+fn opened_later(room: &mut Room<'_, '_>, of: &ObjectKey, path: &Path, modifier: Option<&Value>) {
+    let to = modifier.and_then(|modifier| modifier["replacePrefixMatch"].as_str());
+    let rewrite =
+        to.map(|to| format!(" and a URLRewrite of the prefix to {to}")).unwrap_or_default();
+    let reason = format!(
+        "closed rules have the expression itself: whoever gives them backendRefs writes {} {}{rewrite}",
+        path.value()["type"].as_str().unwrap_or_default(),
+        path.value()["value"].as_str().unwrap_or_default(),
+    );
+    room.ledger.add(Some(of), "rewrite-target", Weight::Note, reason, NO_ACTION);
+}
+
 /// The host that backends are told.
 fn upstream_host(room: &mut Room<'_, '_>, policy: &Policy, of: &ObjectKey, draft: &mut Draft) {
-    let is_odd = |c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '.';
+    let is_odd = |host: &str| !redirects::is_host(&host.to_ascii_lowercase());
     let why = match policy.upstream_host.as_ref().map(Template::literal) {
-        Some(Some(host)) if host.contains(is_odd) => "a URLRewrite names a host without port",
+        Some(_) if draft.is_grpc => "a GRPCRoute tells backends no other host",
+        Some(Some(host)) if is_odd(host) => "a URLRewrite names a host, and that without port",
         Some(None) => "a URLRewrite has no variables",
         Some(Some(host)) => {
             draft.url.insert("hostname".to_owned(), json!(host.to_ascii_lowercase()));
@@ -176,13 +208,6 @@ fn note(room: &mut Room<'_, '_>, of: &ObjectKey, key: &str, why: &str) {
     room.ledger.add(Some(of), key, Weight::Note, why, NO_ACTION);
 }
 
-/// Whether something guards a location that no route can say.
-fn is_guarded(server: &Server, location: &Location) -> bool {
-    let is_denied = matches!(location.backend, Backend::Denied(_) | Backend::Broken(_));
-    let host = server.client_certificate.is_some() || server.snippet.is_some();
-    is_denied || host || crate::lost::guard(&location.policy).is_some()
-}
-
 /// Whether a location is the root that no Ingress has written.
 fn is_nobodys(location: &Location) -> bool {
     location.backend == Backend::NotFound && location.service.is_none()
@@ -192,14 +217,19 @@ fn is_nobodys(location: &Location) -> bool {
 /// wildcard would take it.
 fn nobodys(room: &mut Room<'_, '_>, server: &Server, of: &ObjectKey, path: Path) -> Said {
     let name = server.name.as_str();
+    let names = gateway::host_names(server);
     let covers = |other: &str| {
-        other == "_" || other.strip_prefix('*').is_some_and(|end| name.ends_with(end))
+        let end = other.strip_prefix('*');
+        other == "_" || end.is_some_and(|end| names.iter().any(|name| name.ends_with(end)))
+    };
+    let has_it = |other: &Server| {
+        covers(other.name.as_str()) || gateway::host_names(other).iter().any(|name| covers(name))
     };
     let others = room.configuration.servers.values();
     let mut others =
         others.filter(|other| other.name != server.name && gateway::owner(other).is_some());
     let mut rules = Vec::new();
-    if others.any(|other| covers(other.name.as_str())) {
+    if others.any(|other| has_it(other)) {
         rules.push(json!({"matches": [{"path": path.value()}]}));
         let reason = format!(
             "what no path of {name} takes gets 500 in place of 404, lest another host has it"
@@ -252,9 +282,12 @@ fn guarded(room: &mut Room<'_, '_>, server: &Server, of: &ObjectKey) -> bool {
 }
 
 /// CORS, fields of answers and mirrors.
-fn more(room: &mut Room<'_, '_>, policy: &Policy, of: &ObjectKey) -> Vec<Value> {
+fn more(room: &mut Room<'_, '_>, policy: &Policy, is_grpc: bool, of: &ObjectKey) -> Vec<Value> {
     let mut own = Vec::new();
     match policy.cors.as_deref().map(filters::cors) {
+        Some(_) if is_grpc => {
+            lost(room, of, "enable-cors", Weight::Lost, "a GRPCRoute knows no CORS")
+        }
         Some(Ok(filter)) => {
             own.push(filter);
             let reason = "browsers are told the same in other words: methods, fields and age in answers to preflights \
@@ -265,7 +298,9 @@ fn more(room: &mut Room<'_, '_>, policy: &Policy, of: &ObjectKey) -> Vec<Value> 
         Some(Err(why)) => lost(room, of, "enable-cors", Weight::Lost, &why),
         None => {}
     }
-    let (filter, unsaid) = filters::answer(&policy.custom_headers.0, None);
+    // One of them is kept for what is said over HTTPS.
+    let most = if room.configuration.global.hsts.is_some() { 15 } else { 16 };
+    let (filter, unsaid) = filters::answer(&policy.custom_headers.0, most);
     own.extend(filter);
     for name in unsaid {
         lost(
@@ -273,7 +308,7 @@ fn more(room: &mut Room<'_, '_>, policy: &Policy, of: &ObjectKey) -> Vec<Value> 
             of,
             "custom-headers",
             Weight::Lost,
-            &format!("{name}: a field has no variables, and a filter 16 fields"),
+            &format!("{name}: a field has no variables, and a filter {most} fields"),
         );
     }
     match policy.mirror.as_ref().map(|mirror| filters::mirror(mirror, &of.namespace, room.snapshot))
@@ -303,8 +338,9 @@ fn backed(
     server: &Server,
     location: &Location,
     of: &ObjectKey,
-    (path, own, is_closed): (Path, Vec<Value>, bool),
+    draft: Draft,
 ) -> Said {
+    let Draft { path, own, mut is_closed, is_grpc, .. } = draft;
     let policy = &*location.policy;
     let service = location.service.as_deref();
     if is_nobodys(location) {
@@ -313,26 +349,28 @@ fn backed(
         }
         shut_root(room, server, of);
     }
-    let mut is_closed = is_closed;
     if let Backend::Denied(why) | Backend::Broken(why) = &location.backend {
         if !is_closed {
             lost(room, of, &format!("path {}", location.path), Weight::Closed, why);
         }
         is_closed = true;
     }
-    let (is_grpc, can_speak) = spoken(room, policy, service, of);
-    is_closed |= !can_speak;
     let main = service.map(|service| backends::of(service, &of.namespace, room.snapshot));
     let canary = location.canary.as_deref().and_then(|canary| {
-        let other = backends::of_canary(canary, server.name.as_str(), location, room.snapshot)?;
+        let (_, other) =
+            backends::of_canary(canary, server.name.as_str(), location, room.snapshot)?;
         Some((canary, other))
     });
     let test = match grpc::matches(&path) {
         Ok(test) if is_grpc => test.map(|test| ("method", test)),
         Err(why) if is_grpc => {
+            // What nobody gets through is closed to whatever is no call, too.
+            if is_closed {
+                let rules = vec![json!({"matches": [{"path": path.value()}]})];
+                return Said { is_closed, path: Some(path), rules, ..Said::default() };
+            }
             lost(room, of, "backend-protocol", Weight::Lost, why);
-            let is_closed = is_closed || is_guarded(server, location);
-            return Said { is_closed, path: Some(path), ..Said::default() };
+            return Said { path: Some(path), ..Said::default() };
         }
         _ => Some(("path", path.value())),
     };
@@ -354,7 +392,12 @@ fn backed(
     // Where nothing gets through, no copy does.
     let is_kept = |filter: &Value| !is_closed && (!is_grpc || is_of_grpc(filter));
     let kept: Vec<Value> = own.into_iter().filter(is_kept).collect();
-    let limit = limit(policy).filter(|_| !is_grpc);
+    let limit = limit(policy);
+    if let Some(limit) = limit.as_ref().filter(|_| is_grpc) {
+        let why = format!("a GRPCRoute has no time-out, and {limit} cannot be said");
+        lost(room, of, "proxy-read-timeout", Weight::Lost, &why);
+    }
+    let limit = limit.filter(|_| !is_grpc);
     let rules = shares.into_iter().map(|share| rule(test.as_ref(), share, &kept, limit.as_deref()));
     Said { is_closed, is_grpc, path: Some(path), rules: rules.collect(), ..Said::default() }
 }
@@ -385,10 +428,11 @@ pub(crate) fn to_slash(taken: &HashSet<&str>, location: &Location, said: &Said) 
 /// How backends are spoken to: whether by gRPC, and whether a route can say it.
 fn spoken(
     room: &mut Room<'_, '_>,
-    policy: &Policy,
-    service: Option<&ServiceRef>,
+    server: &Server,
+    (location, service, leads): (&Location, &ServiceRef, bool),
     of: &ObjectKey,
 ) -> (bool, bool) {
+    let policy = &*location.policy;
     let (is_grpc, is_tls) = match policy.protocol {
         Protocol::Http => (false, false),
         Protocol::Https => (false, true),
@@ -399,13 +443,26 @@ fn spoken(
             return (false, false);
         }
     };
-    if is_tls
-        && let Some(service) = service
-        && let Err(why) = room.policies.add(service, &policy.upstream_tls, of)
-    {
-        let remedy = "set proxy-ssl-verify: on, proxy-ssl-secret with ca.crt and proxy-ssl-name, and convert again";
-        room.ledger.add(Some(of), "backend-protocol", Weight::Closed, why, remedy);
-        return (is_grpc, false);
+    let canary = location.canary.as_deref().and_then(|canary| {
+        backends::of_canary(canary, server.name.as_str(), location, room.snapshot)
+    });
+    let canary = canary.map(|(service, _)| service);
+    for service in [Some(service), canary.as_ref()].into_iter().flatten() {
+        let port = backends::spoken_to(service, room.snapshot);
+        let told = if is_tls {
+            let remedy = "set proxy-ssl-verify: on, proxy-ssl-secret with ca.crt and proxy-ssl-name, lead to a port that \
+                          nobody speaks to in clear, and convert again";
+            room.policies.add(port, &policy.upstream_tls, of).map_err(|why| (why, remedy))
+        } else if leads {
+            let remedy = "lead to another port of the Service, or to another Service";
+            room.policies.in_clear(port, of).map_err(|why| (why, remedy))
+        } else {
+            Ok(())
+        };
+        if let Err((why, remedy)) = told {
+            room.ledger.add(Some(of), "backend-protocol", Weight::Closed, why, remedy);
+            return (is_grpc, false);
+        }
     }
     (is_grpc, true)
 }
@@ -437,7 +494,8 @@ fn rule(
 }
 
 fn is_of_grpc(filter: &Value) -> bool {
-    matches!(filter["type"].as_str(), Some("RequestHeaderModifier" | "ResponseHeaderModifier"))
+    const KNOWN: [&str; 3] = ["RequestHeaderModifier", "ResponseHeaderModifier", "RequestMirror"];
+    filter["type"].as_str().is_some_and(|kind| KNOWN.contains(&kind))
 }
 
 /// How long a try may take, where that is not what holds for all.

@@ -188,14 +188,15 @@ fn requests_for_a_guarded_path_that_cannot_be_said_reach_no_other_path() {
 }
 
 #[test]
-fn an_expression_that_goes_before_a_guarded_prefix_is_closed() {
+fn a_guarded_expression_with_a_rewrite_is_asked_before_a_shorter_one() {
     let guard = [("rewrite-target", "/$2"), ("allowlist-source-range", "10.0.0.0/8")];
     let made = converted(&[
         ingress("open", "a.test", &[("use-regex", "true")], &["/ad.*"]),
         ingress("guarded", "a.test", &guard, &["/administration(/|$)(.*)"]),
     ]);
-    assert_eq!(open(&made), Vec::<String>::new(), "{:?}", made.losses);
-    assert!(has(&made, "path /ad.*", Weight::Closed));
+    // Both are expressions, of which routes ask the longer one first, as the host did.
+    assert_eq!(open(&made), ["(?i)(?:/ad.*).*"], "{:?}", made.losses);
+    assert_eq!(closed(&made), ["(?i)(?:/administration(/|$)(.*)).*"]);
 }
 
 #[test]
@@ -593,4 +594,371 @@ fn refused_ingresses_are_ours_and_those_of_others_are_told() {
     assert_eq!(made.ingresses, 2);
     let others: Vec<&str> = made.others.iter().map(|other| other.ingress.as_str()).collect();
     assert_eq!(others, ["demo/c"]);
+}
+
+/// The backends' rules of a match's value: whether each leads anywhere, route by route in order.
+fn rules_of(made: &Converted) -> Vec<(String, String, bool)> {
+    let rules = made.objects.iter().map(|object| &object.value["spec"]["rules"]);
+    let rules = rules.filter_map(Value::as_array).flatten();
+    let told = rules.map(|rule| {
+        let path = &rule["matches"][0]["path"];
+        let text = |field: &str| path[field].as_str().unwrap_or_default().to_owned();
+        (text("type"), text("value"), !rule["backendRefs"].is_null())
+    });
+    told.collect()
+}
+
+#[test]
+fn a_guarded_expression_with_a_rewrite_stays_the_expression() {
+    let guard = ("whitelist-source-range", "10.0.0.0/8");
+    let rewrite = ("rewrite-target", "/$2");
+    for (path, other, keys, is_open) in [
+        // Letters in the other case, which a prefix would leave to the other path.
+        ("/Admin(/|$)(.*)", "/", &[][..], true),
+        // Prefixes of one name, of which the one with the lesser name would be asked.
+        ("/abc(/|$)(.*)", "/abc/(.*)", &[("rewrite-target", "/$1")], true),
+        // A longer prefix, which was the shorter expression.
+        ("/a(/|$)(.*)", "/a/b/(.*)", &[("rewrite-target", "/$1")], true),
+        // What was asked first stays open, and says that its requests are the closed one's now.
+        ("/a(/|$)(.*)", "/a/bcdefgh/(.*)", &[("rewrite-target", "/$1")], true),
+    ] {
+        let made = converted(&[
+            ingress("z", "a.test", &[rewrite, guard], &[path]),
+            ingress("a", "a.test", keys, &[other]),
+        ]);
+        let closed = ("RegularExpression".to_owned(), format!("(?i)(?:{path}).*"), false);
+        assert!(rules_of(&made).contains(&closed), "{path}: {:?}", rules_of(&made));
+        assert_eq!(!open(&made).is_empty(), is_open, "{path} and {other}");
+        let told = made.losses.iter().any(|loss| {
+            loss.key == "rewrite-target"
+                && loss.reason.contains("PathPrefix")
+                && loss.weight == Weight::Note
+        });
+        assert!(told, "whoever opens it knows how: {:?}", made.losses);
+    }
+    // Closed for another reason it is no other path either.
+    let made = converted(&[ingress(
+        "z",
+        "a.test",
+        &[rewrite, ("backend-protocol", "HTTPS")],
+        &["/Admin(/|$)(.*)"],
+    )]);
+    assert!(
+        rules_of(&made).iter().any(|(kind, _, is_open)| kind == "RegularExpression" && !is_open)
+    );
+    // What nothing guards is a prefix.
+    let made = converted(&[ingress("z", "a.test", &[rewrite], &["/Admin(/|$)(.*)"])]);
+    assert!(open(&made).contains(&"/Admin".to_owned()));
+}
+
+#[test]
+fn paths_that_routes_ask_in_another_order_are_said() {
+    let told = |first: (&str, &str), second: (&str, &str), keys: &[(&str, &str)]| {
+        let made = converted(&[
+            ingress(first.0, "a.test", keys, &[first.1]),
+            ingress(second.0, "a.test", &[("rewrite-target", "/x/$1")], &[second.1]),
+        ]);
+        let loss = made.losses.iter().find(|loss| loss.reason.contains("goes before"));
+        loss.map(|loss| loss.weight)
+    };
+    let rewrite = [("rewrite-target", "/$2")];
+    // As the lesser name decides, or as it happens to be right.
+    assert_eq!(told(("z", "/abc(/|$)(.*)"), ("a", "/abc/(.*)"), &rewrite), Some(Weight::Lost));
+    assert_eq!(told(("a", "/abc(/|$)(.*)"), ("z", "/abc/(.*)"), &rewrite), Some(Weight::Note));
+    assert_eq!(told(("a", "/a(/|$)(.*)"), ("z", "/a/b/(.*)"), &rewrite), Some(Weight::Lost));
+    // The longer prefix was the longer expression, and what is beside it is nobody else's.
+    assert_eq!(told(("a", "/a(/|$)(.*)"), ("z", "/a/bcdefgh/(.*)"), &rewrite), None);
+    assert_eq!(told(("a", "/a(/|$)(.*)"), ("z", "/ab/(.*)"), &rewrite), None);
+    // Expressions that are as long.
+    let regex = ("use-regex", "true");
+    let alike = |first: &str, second: &str| {
+        let made = converted(&[
+            ingress(first, "a.test", &[regex], &["/u[1-5]"]),
+            ingress(second, "a.test", &[regex], &["/u[0-9]"]),
+        ]);
+        let loss = made.losses.iter().find(|loss| loss.reason.contains("goes before"));
+        loss.map(|loss| loss.weight)
+    };
+    assert_eq!(alike("a", "z"), Some(Weight::Note));
+    assert_eq!(alike("z", "a"), Some(Weight::Lost));
+}
+
+#[test]
+fn rules_of_a_route_stand_in_the_order_in_which_the_host_asks_them() {
+    let paths = ["/[a-c]x", "/b[w-z]", "/long/.*"];
+    let made = converted(&[ingress("a", "a.test", &[("use-regex", "true")], &paths)]);
+    let values: Vec<String> = rules_of(&made).into_iter().map(|(_, value, _)| value).collect();
+    let wanted = ["(?i)(?:/long/.*).*", "(?i)(?:/b[w-z]).*", "(?i)(?:/[a-c]x).*"];
+    assert_eq!(values.iter().take(3).collect::<Vec<_>>(), wanted);
+    assert!(!made.is_lossy(), "{:?}", made.losses);
+}
+
+/// The same with TLS of a Secret that is there.
+fn under_tls(ingress: &str, host: &str) -> String {
+    let tls = format!("spec:\n  tls: [{{hosts: [{host:?}], secretName: tls}}]");
+    ingress.replacen("spec:", &tls, 1)
+}
+
+/// A Secret with a certificate under this key.
+fn secret(name: &str, key: &str) -> String {
+    let names = ["*.test", "*.b.test", "x.test"].map(str::to_owned);
+    let made = rcgen::generate_simple_self_signed(names).expect("it can be made");
+    let (certificate, private) = (made.cert.pem(), made.signing_key.serialize_pem());
+    format!(
+        "---\napiVersion: v1\nkind: Secret\nmetadata: {{name: {name}, namespace: demo}}\nstringData: {{{key}: {certificate:?}, \
+         tls.key: {private:?}}}\n"
+    )
+}
+
+/// The listeners that the routes of a name are attached to.
+fn sections(made: &Converted, name: &str) -> Vec<String> {
+    let named = made.objects.iter().filter(|one| one.value["metadata"]["name"] == name);
+    let parents = named.filter_map(|one| one.value["spec"]["parentRefs"].as_array()).flatten();
+    parents.filter_map(|parent| parent["sectionName"].as_str().map(str::to_owned)).collect()
+}
+
+#[test]
+fn https_of_a_host_without_a_certificate_is_its_own_routes_under_a_listener_that_covers_it() {
+    let guard = ("allowlist-source-range", "10.0.0.0/8");
+    let wide = |host: &str| {
+        let text = under_tls(&ingress("w", host, &[], &["/"]), host);
+        [text, secret("tls", "tls.crt")].concat()
+    };
+    let made = |host: &str, name: &str, keys: &[(&str, &str)]| {
+        converted(&[wide(host), ingress("g", name, keys, &["/"])])
+    };
+    for keys in [&[guard][..], &[]] {
+        let all = made("*.test", "a.b.test", keys);
+        assert_eq!(sections(&all, "g"), ["any-https-test"], "{:?}", all.losses);
+        assert_eq!(sections(&all, "g-http"), ["http"]);
+        let told = all.losses.iter().find(|loss| loss.key == "spec.tls").expect("a note");
+        assert!(told.reason.ends_with("its routes answer under that of *.test"), "{}", told.reason);
+    }
+    // What no listener covers has none: a shorter name, another one, a name that ends alike.
+    for name in ["b.example", "test", "atest"] {
+        assert_eq!(sections(&made("*.test", name, &[guard]), "g"), ["http"], "{name}");
+    }
+    // The most special one has the requests.
+    let made = converted(&[
+        wide("*.test"),
+        under_tls(&ingress("v", "*.b.test", &[], &["/"]), "*.b.test"),
+        ingress("g", "a.x.b.test", &[guard], &["/"]),
+    ]);
+    assert_eq!(sections(&made, "g"), ["any-https-b.test"]);
+}
+
+#[test]
+fn what_a_host_does_not_have_is_not_taken_from_an_alias_of_another_one() {
+    let made = converted(&[
+        ingress("yes-y", "y.test", &[("server-alias", "*.x.test")], &["/"]),
+        ingress("a", "a.x.test", &[], &["/foo"]),
+    ]);
+    assert!(closed(&made).contains(&"/".to_owned()), "{:?}", rules_of(&made));
+}
+
+fn converted_for(class: &str, all: &[String]) -> Converted {
+    let text = format!("{GROUND}{}", all.concat());
+    let snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+    let target = Target { class: class.to_owned(), gateway: ObjectKey::new("demo", "fairway") };
+    convert(&snapshot, &Options::default(), &target)
+}
+
+#[test]
+fn another_class_may_ask_no_other_path_before_a_closed_expression() {
+    let (regex, guard) = (("use-regex", "true"), ("whitelist-source-range", "10.0.0.0/8"));
+    let all = [
+        ingress("z", "a.test", &[regex, guard], &["/admin"]),
+        ingress("a", "a.test", &[], &["/", "/shop", "/ad.*", "/adm(/|$)(.*)"]),
+        ingress("b", "b.test", &[regex], &["/", "/x.*"]),
+    ];
+    let ours = converted(&all);
+    assert!(open(&ours).contains(&"/".to_owned()) && !has(&ours, "use-regex", Weight::Lost));
+    let theirs = converted_for("istio", &all);
+    let open: Vec<String> = open(&theirs);
+    assert_eq!(open, ["(?i)(?:/shop).*", "(?i)(?:/x.*).*", "/"], "{:?}", theirs.losses);
+    let told = theirs.losses.iter().find(|loss| loss.key == "use-regex").expect("a loss");
+    assert!(told.weight == Weight::Lost && told.reason.contains("the implementation's"));
+    assert!(has(&theirs, "path /", Weight::Closed));
+    // Where there is no expression, nothing is lost.
+    let plain = converted_for("istio", &[ingress("a", "a.test", &[], &["/", "/b"])]);
+    assert!(!has(&plain, "use-regex", Weight::Lost));
+}
+
+#[test]
+fn a_backend_tls_policy_is_for_the_port_that_is_spoken_to_under_tls() {
+    const TWO: &str = "---\napiVersion: v1\nkind: Service\nmetadata: {name: shop, namespace: demo}\nspec: {ports: [{name: web, \
+                       port: 80}, {name: tls, port: 443}]}\n";
+    let tls = [
+        ("backend-protocol", "HTTPS"),
+        ("proxy-ssl-verify", "on"),
+        ("proxy-ssl-secret", "demo/ca"),
+        ("proxy-ssl-name", "a.test"),
+    ];
+    let made = |port: &str, services: &str| {
+        let under = ingress("g", "y.test", &tls, &["/"]).replace("number: 80", port);
+        let clear = ingress("x", "x.test", &[], &["/"]);
+        converted(&[services.to_owned(), secret("ca", "ca.crt"), clear, under])
+    };
+    let targets = |made: &Converted| -> Vec<Value> {
+        let policies = made.objects.iter().filter(|one| one.value["kind"] == "BackendTLSPolicy");
+        policies.map(|one| one.value["spec"]["targetRefs"][0]["sectionName"].clone()).collect()
+    };
+    let apart = made("number: 443", TWO);
+    assert_eq!((targets(&apart), open(&apart).len()), (vec![Value::from("tls")], 2));
+    assert!(!apart.losses.iter().any(|loss| loss.weight == Weight::Closed), "{:?}", apart.losses);
+    // Whoever comes second to the same port is closed.
+    let same = made("number: 80", "");
+    assert_eq!((targets(&same), open(&same).len()), (Vec::new(), 1));
+    let told = same.losses.iter().find(|loss| loss.key == "backend-protocol").expect("a loss");
+    assert_eq!(told.ingress, Some(ObjectKey::new("demo", "g")));
+    assert!(told.weight == Weight::Closed && told.reason.contains("demo/x"), "{}", told.reason);
+    // The share of a canary is spoken to alike.
+    let canary = ingress("c", "y.test", &[("canary", "true"), ("canary-weight", "10")], &["/"]);
+    let under = ingress("g", "y.test", &tls, &["/"]).replace("number: 80", "number: 443");
+    let all = [TWO.to_owned(), secret("ca", "ca.crt"), under, canary];
+    let both = converted(&all);
+    let names: Vec<Value> = ["tls", "web"].map(Value::from).to_vec();
+    assert_eq!(targets(&both), names, "{:?}", both.losses);
+    let refs = both.objects.iter().filter(|one| one.value["kind"] == "BackendTLSPolicy");
+    for policy in refs {
+        let map = &policy.value["spec"]["validation"]["caCertificateRefs"][0]["name"];
+        assert_eq!(*map, policy.value["metadata"]["name"]);
+    }
+}
+
+#[test]
+fn what_a_grpc_route_has_not_is_said() {
+    let grpc = ("backend-protocol", "GRPC");
+    let mirror = ("mirror-target", "http://shop.demo.svc:80$request_uri");
+    let keys = [
+        grpc,
+        ("proxy-read-timeout", "3600"),
+        ("enable-cors", "true"),
+        ("upstream-vhost", "u.test"),
+        mirror,
+    ];
+    let made = converted(&[ingress("x", "x.test", &keys, &["/"])]);
+    for key in ["proxy-read-timeout", "enable-cors", "upstream-vhost"] {
+        assert!(has(&made, key, Weight::Lost), "{key}: {:?}", made.losses);
+        assert!(!has(&made, key, Weight::Otherwise));
+    }
+    let route = made.objects.iter().find(|one| one.value["kind"] == "GRPCRoute").expect("a route");
+    assert_eq!(route.value["spec"]["rules"][0]["filters"][0]["type"], "RequestMirror");
+    assert!(has(&made, "mirror-target", Weight::Note) && !has(&made, "GRPCRoute", Weight::Lost));
+    // A path that would have to be another one is closed, and to nobody else's.
+    let rewrite = ("rewrite-target", "/$2");
+    let made = converted(&[
+        ingress("x", "x.test", &[grpc, rewrite], &["/s(/|$)(.*)"]),
+        ingress("yes-y", "x.test", &[], &["/"]),
+    ]);
+    assert!(has(&made, "rewrite-target", Weight::Closed), "{:?}", made.losses);
+    assert_eq!((open(&made), closed(&made)), (texts(&["/"]), texts(&["(?i)(?:/s(/|$)(.*)).*"])));
+}
+
+#[test]
+fn a_host_of_calls_and_other_requests_is_said_to_be_one() {
+    let all = [
+        ingress("x", "x.test", &[], &["/"]),
+        ingress("g", "x.test", &[("backend-protocol", "GRPC")], &["/my.Svc"]),
+    ];
+    let told = |made: &Converted| {
+        let loss = made.losses.iter().find(|loss| loss.reason.contains("a GRPCRoute: the spec"));
+        loss.map(|loss| loss.weight)
+    };
+    assert_eq!(told(&converted(&all)), Some(Weight::Note));
+    assert_eq!(told(&converted_for("istio", &all)), Some(Weight::Lost));
+    assert_eq!(told(&converted(&all[1..])), None);
+}
+
+#[test]
+fn listeners_and_secrets_that_are_not_written_again_are_lost() {
+    const FORMER: &str = "---\napiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: fairway, namespace: \
+                          demo}\nspec:\n  gatewayClassName: fairway\n  listeners:\n  - {name: http, protocol: HTTP, port: 80}\n  - \
+                          {name: https-gone.test, hostname: gone.test, protocol: HTTPS, port: 443, tls: {certificateRefs: [{name: \
+                          tls}]}}\n";
+    let made = converted(&[FORMER.to_owned(), ingress("a", "a.test", &[], &["/"])]);
+    let told = made
+        .losses
+        .iter()
+        .find(|loss| loss.key == "Gateway demo/fairway" && loss.weight == Weight::Lost);
+    let told = told.expect("a loss");
+    assert!(told.reason.ends_with("need them: https-gone.test"), "{}", told.reason);
+    assert!(told.remedy.contains("--gateway-name"));
+    let same = FORMER.split("  - {name: https-gone").next().expect("a start").to_owned();
+    let made = converted(&[same, ingress("a", "a.test", &[], &["/"])]);
+    assert!(!made.is_lossy() && has(&made, "Gateway demo/fairway", Weight::Note));
+}
+
+#[test]
+fn no_route_has_more_hosts_or_listeners_than_the_api_server_takes() {
+    let aliases: Vec<String> = (0..40).map(|number| format!("a{number}.test")).collect();
+    let aliases = aliases.join(",");
+    let text = under_tls(&ingress("x", "x.test", &[("server-alias", &aliases)], &["/"]), "x.test");
+    let made = converted(&[text, secret("tls", "tls.crt")]);
+    let (mut hosts, mut routes) = (std::collections::BTreeSet::new(), 0);
+    for object in made.objects.iter().filter(|one| one.value["kind"] == "HTTPRoute") {
+        let list =
+            |field: &str| object.value["spec"][field].as_array().cloned().unwrap_or_default();
+        let (own, parents) = (list("hostnames"), list("parentRefs"));
+        assert!(own.len() <= 16 && parents.len() <= 32 && !parents.is_empty());
+        hosts.extend(own.iter().map(ToString::to_string));
+        routes += 1;
+    }
+    assert!(hosts.len() == 41 && routes >= 3, "{} hosts, {routes} routes", hosts.len());
+}
+
+#[test]
+fn lists_are_as_the_api_server_takes_them() {
+    let filters = |keys: &[(&str, &str)]| {
+        let made = converted(&[ingress("x", "x.test", keys, &["/"])]);
+        let rules = made.objects.iter().find_map(|one| one.value["spec"]["rules"].as_array());
+        (rules.expect("rules")[0]["filters"][0]["cors"].clone(), made)
+    };
+    let cors = ("enable-cors", "true");
+    for (key, value, field, wanted) in [
+        ("cors-allow-methods", "GET, GET, PUT", "allowMethods", 2),
+        ("cors-allow-headers", "X-A, X-A, X-B", "allowHeaders", 2),
+        ("cors-allow-origin", "https://a.test, https://a.test", "allowOrigins", 1),
+    ] {
+        let (filter, _) = filters(&[cors, (key, value)]);
+        assert_eq!(filter[field].as_array().map(Vec::len), Some(wanted), "{key}: {filter}");
+    }
+    let many: Vec<String> = (0..70).map(|number| format!("https://o{number}.test")).collect();
+    let (filter, made) = filters(&[cors, ("cors-allow-origin", &many.join(","))]);
+    assert!(filter.is_null() && has(&made, "enable-cors", Weight::Lost));
+    for (key, value) in [
+        ("upstream-vhost", "-foo"),
+        ("permanent-redirect", "https://new-.test/a"),
+        ("permanent-redirect", "https://n.test:0/a"),
+    ] {
+        let (_, made) = filters(&[(key, value)]);
+        let is_told = made.losses.iter().any(|loss| loss.key == key && loss.weight <= Weight::Lost);
+        let written: String = made.objects.iter().map(|one| one.value.to_string()).collect();
+        assert!(is_told && !written.contains("hostname\""), "{key}: {value}: {written}");
+    }
+    let (_, made) = filters(&[("backend-protocol", "GRPC")]);
+    assert!(!made.is_lossy(), "{:?}", made.losses);
+    let odd = ingress("x", "x.test", &[("backend-protocol", "GRPC")], &["/a.b-c.D"]);
+    assert!(has(&converted(&[odd]), "backend-protocol", Weight::Lost));
+}
+
+#[test]
+fn a_field_is_set_once_and_there_is_room_for_that_of_https() {
+    let template =
+        |text: &str| model::Template::from_parts(vec![model::Part::Text(text.to_owned())]);
+    let field =
+        |name: &str| model::SetHeader { name: name.to_owned(), value: template("v").into() };
+    let fields: Vec<_> = (0..20).map(|number| field(&format!("X-{number}"))).collect();
+    let (filter, unsaid) = crate::filters::answer(&fields, 15);
+    let mut filter = filter.expect("a filter");
+    crate::filters::also_set(&mut filter, "Strict-Transport-Security", "max-age=1");
+    let set = |filter: &Value| filter["responseHeaderModifier"]["set"].as_array().map(Vec::len);
+    assert_eq!((set(&filter), unsaid.len()), (Some(16), 5));
+    let (filter, _) = crate::filters::answer(
+        &[field("x-a"), field("X-A"), field("strict-transport-security")],
+        15,
+    );
+    let mut filter = filter.expect("a filter");
+    crate::filters::also_set(&mut filter, "Strict-Transport-Security", "max-age=1");
+    assert_eq!(set(&filter), Some(2), "{filter}");
 }

@@ -126,7 +126,11 @@ fn shown(name: &str, values: Option<&Vec<String>>) -> String {
     if SECRETS.contains(&name) {
         return format!("{} with other content (not shown)", values.len());
     }
-    let text = values.iter().map(|value| value.split('?').next().unwrap_or(value));
+    // A query may hold a token; that there is one is told, since it may be all of the difference.
+    let text = values.iter().map(|value| match value.split_once('?') {
+        Some((before, _)) => format!("{before}?…"),
+        None => value.clone(),
+    });
     let text = text.collect::<Vec<_>>().join(" | ");
     format!("{:?}", model::beginning(&text, SHOWN))
 }
@@ -206,6 +210,10 @@ mod tests {
         for secret in ["abc", "def", "t1", "t2"] {
             assert!(!text.contains(secret), "{text}");
         }
+        // Where a query is all of it, there is one to be seen.
+        let (plain, kept) = ([("location", "/a")], [("location", "/a?x=y")]);
+        let told = found(&answer(302, &plain, "one"), &answer(302, &kept, "one")).join("\n");
+        assert!(told.contains("old \"/a\"") && told.contains("new \"/a?…\""), "{told}");
         assert!(found(&answer(404, &[], "a"), &answer(404, &[], "b")).is_empty());
         let failed = Answer { error: Some("gone".to_owned()), ..Answer::default() };
         assert_eq!(found(&old, &failed), ["answer: old 200, new gone"]);
