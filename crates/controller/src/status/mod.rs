@@ -13,7 +13,7 @@ mod plan;
 mod refusals;
 mod replace;
 #[cfg(test)]
-mod server;
+pub(crate) mod server;
 mod service_objects;
 mod services;
 mod shown;
