@@ -2,6 +2,7 @@
 //! never in a quarrel with another writer.
 
 mod address;
+mod astray;
 mod denial;
 mod document;
 mod farewell;
