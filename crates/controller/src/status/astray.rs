@@ -1,5 +1,5 @@
-//! What is left of the Services of Gateways: those that nobody needs, and EndpointSlices that lead on for a Service that
-//! is no Gateway's any more. Whoever leads next finds them here, since nobody tells him what was there before.
+//! What is left of the Services of Gateways: those that nobody needs, and EndpointSlices that lead on for a Service
+//! that is no Gateway's any more. Whoever leads next finds them here, since nobody tells him what was there before.
 
 use objects::{Kind, ObjectKey, Snapshot};
 use translate::gateway::{named_by, own_slices, service_name, stand_in};

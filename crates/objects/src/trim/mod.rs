@@ -23,8 +23,8 @@ pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 pub const MANAGER: &str = "fairway";
 /// Says who made an EndpointSlice.
 pub const SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
-/// The annotation of what is made for Gateways: `spec.controllerName` of their class. Whoever has another name leaves it
-/// alone.
+/// The annotation of what is made for Gateways: `spec.controllerName` of their class. Whoever has another name leaves
+/// it alone.
 pub const GATEWAY_CONTROLLER: &str = "fairway/gateway-controller-name";
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
