@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
-use k8s_openapi::api::core::v1::Event;
+use k8s_openapi::api::core::v1::{Event, Namespace};
 use kube::Api;
 use kube::api::ListParams;
 use testkit::cluster::{self, Cluster, eventually};
@@ -146,6 +146,57 @@ fn told_not_to_it_tells_nothing_of_objects() {
             let told = told(cluster, namespace, object).await?;
             ensure!(told.is_empty(), "of {object}: {told:?}");
         }
+        fairway.stop().await
+    });
+}
+
+/// How many Events were not taken, as the metrics say.
+async fn refused(fairway: &Fairway) -> Result<u64> {
+    let page = fairway.page("/metrics").await?;
+    let text = page.text();
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("fairway_events_dropped_total") && line.contains("refused"));
+    Ok(line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or_default())
+}
+
+#[test]
+fn an_event_in_a_namespace_that_is_being_deleted_is_no_question_of_rights() {
+    cluster::test(async |cluster| {
+        one_host(cluster).await?;
+        replica(cluster, "fairway-0").await?;
+        let namespace =
+            |name: &str| format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}}}}}");
+        cluster.apply(&namespace("ending")).await?;
+        // Somebody holds it, as external-dns does, while what it names goes.
+        let held = |annotations: &str| {
+            let meta = format!(
+                "metadata: {{name: held, finalizers: [x.test/hold], annotations: {{{annotations}}},"
+            );
+            let text =
+                ingress("held", "held.test", "/", "a").replace("metadata: {name: held,", &meta);
+            text.replace("namespace: demo", "namespace: ending")
+        };
+        cluster.apply(&held("")).await?;
+        let fairway = Fairway::start_as(cluster, "fairway-0", &[]).await?;
+        leads(cluster, "fairway-0").await?;
+        tells(cluster, "ending", "held", "NotServed", (1, 1)).await?;
+        cluster.delete(&namespace("ending")).await?;
+        let namespaces: Api<Namespace> = Api::all(cluster.client());
+        eventually("the namespace to end", PATIENCE, async || {
+            let found = namespaces.get("ending").await?;
+            ensure!(found.metadata.deletion_timestamp.is_some(), "it stays");
+            anyhow::Ok(())
+        })
+        .await?;
+        cluster.apply(&held(&format!("{CONNECT}: 'often'"))).await?;
+        eventually("an Event to be refused", PATIENCE, async || {
+            ensure!(refused(&fairway).await? > 0, "none is");
+            anyhow::Ok(())
+        })
+        .await?;
+        let said = fairway.said();
+        ensure!(!said.contains("cannot write an Event"), "it says {said}");
         fairway.stop().await
     });
 }

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PropagationPolicy};
 use serde_json::{Value, json};
 use testkit::cluster::{self, Cluster, eventually};
 
@@ -165,6 +165,58 @@ fn a_load_balancer_outlives_parameters_and_a_class_that_is_gone_for_a_while() {
             anyhow::Ok(())
         })
         .await?;
+        fairway.stop().await
+    });
+}
+
+/// Deletes Gateway `one` and leaves its Service behind: the garbage collector takes the owner from it.
+async fn orphan(cluster: &Cluster) -> Result<()> {
+    let policy = Some(PropagationPolicy::Orphan);
+    let how = DeleteParams { propagation_policy: policy, ..DeleteParams::default() };
+    api(cluster, "Gateway").delete("one", &how).await?;
+    eventually("the Gateway to go", PATIENCE, async || {
+        ensure!(api(cluster, "Gateway").get_opt("one").await?.is_none(), "it is there");
+        let owners = services(cluster).get("gateway-one").await?.metadata.owner_references;
+        ensure!(owners.is_none_or(|owners| owners.is_empty()), "it has an owner");
+        anyhow::Ok(())
+    })
+    .await
+}
+
+#[test]
+fn a_service_that_has_lost_its_gateway_leads_nowhere_whoever_leads() {
+    cluster::test_with_gateway_api(async |cluster| {
+        ground(cluster).await?;
+        cluster.apply(&gateway("one", "")).await?;
+        let fairway = Fairway::start_as(cluster, "fairway-0", &FLAGS).await?;
+        target(cluster, "one", 8080).await?;
+        leads(cluster, true).await?;
+        let first = uid(cluster).await?;
+        orphan(cluster).await?;
+        leads(cluster, false).await?;
+        ensure!(uid(cluster).await? == first, "the address is lost");
+        // It is nobody's now: a Gateway of the same name does not take it.
+        cluster.apply(&gateway("one", "")).await?;
+        fairway.says("Service demo/gateway-one is somebody else's").await?;
+        leads(cluster, false).await?;
+        services(cluster).delete("gateway-one", &Default::default()).await?;
+        leads(cluster, true).await?;
+        // Without the label it is somebody else's, and it is ours again with it.
+        let first = uid(cluster).await?;
+        for by in ["Helm", "fairway"] {
+            let label = json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": by}}});
+            let patch = Patch::Merge(label);
+            services(cluster).patch("gateway-one", &PatchParams::default(), &patch).await?;
+            leads(cluster, by == "fairway").await?;
+        }
+        ensure!(uid(cluster).await? == first, "the address is lost");
+        // Whoever leads next knows nothing of a Gateway that went while nobody led.
+        fairway.stop().await?;
+        orphan(cluster).await?;
+        leads(cluster, true).await?;
+        let fairway = Fairway::start_as(cluster, "fairway-0", &FLAGS).await?;
+        leads(cluster, false).await?;
+        ensure!(uid(cluster).await? == first, "the address is lost");
         fairway.stop().await
     });
 }

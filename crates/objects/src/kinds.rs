@@ -197,6 +197,8 @@ pub struct Service {
 /// What a Service that was made for a Gateway has because of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MadeFor {
+    /// `metadata.name` of the Gateway.
+    pub name: Arc<str>,
     /// `metadata.uid` of the Gateway.
     pub uid: Arc<str>,
     /// `metadata.labels` of the Service.
@@ -229,7 +231,7 @@ pub struct EndpointSlice {
     pub meta: Meta,
     /// Label `kubernetes.io/service-name`.
     pub service: Option<Arc<str>>,
-    /// Label `endpointslice.kubernetes.io/managed-by` is `fairway`.
+    /// Fairway wrote it for a Gateway: label `endpointslice.kubernetes.io/managed-by` is `fairway`, or it is annotated.
     pub is_ours: bool,
     /// `addressType` is `FQDN`: the addresses are names.
     pub fqdn: bool,

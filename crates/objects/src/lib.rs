@@ -31,6 +31,6 @@ pub use same::{Asks, differing};
 pub use snapshot::{Malformed, Snapshot, Unread};
 pub use store::{Object, Store};
 pub use trim::{
-    MANAGED_BY, MANAGER, SLICE_MANAGED_BY, Trim, made_for, parse_ingress, parse_secret,
-    parse_service,
+    GATEWAY_CONTROLLER, MANAGED_BY, MANAGER, SLICE_MANAGED_BY, Trim, made_for, parse_ingress,
+    parse_secret, parse_service,
 };

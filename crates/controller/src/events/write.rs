@@ -35,6 +35,8 @@ const RATE: f64 = 20.0;
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(4096).expect("more than none");
 /// How long the API server may take.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// What it takes to write them.
+const RIGHTS: &str = "create and patch of events, and a quota of the namespace that has room";
 /// Pauses between tries; after the last one the Event is dropped.
 const PAUSES: [u64; 6] = [1, 2, 5, 10, 30, 60];
 /// Bytes of a message at most, as the API server has it.
@@ -126,7 +128,7 @@ impl EventWriter {
                 Called::Bad { code, reason } => {
                     let forbidden = code == Some(403);
                     if !std::mem::replace(&mut self.troubled, true) {
-                        let remedy = remedy(code, "create and patch of events");
+                        let remedy = remedy(code, RIGHTS);
                         tracing::warn!(reason, "cannot write an Event{remedy}");
                     }
                     if forbidden {

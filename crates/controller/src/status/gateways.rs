@@ -2,6 +2,7 @@
 //! it differs, and patiently where somebody else insists on another.
 
 use super::address::Address;
+use super::astray;
 use super::document::Wanted;
 use super::later::{Later, Naming, Silence, pause};
 use super::leave::{self, Leaving};
@@ -259,7 +260,7 @@ impl Keeper {
                     let has_service = |status: &Arc<GatewayStatus>| status.service.is_some();
                     told.gateways.get(key).is_some_and(has_service)
                         || self.tracks.contains_key(id)
-                        || services::is_left(&new.snapshot, key, &self.own.controller)
+                        || astray::is_left(&new.snapshot, key, &self.own.controller)
                 }
                 Which::Policy => told.policies.contains_key(key) || self.tracks.contains_key(id),
                 Which::Stream(kind) => {

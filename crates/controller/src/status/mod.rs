@@ -2,6 +2,7 @@
 //! never in a quarrel with another writer.
 
 mod address;
+mod astray;
 mod denial;
 mod document;
 mod farewell;
@@ -13,7 +14,7 @@ mod plan;
 mod refusals;
 mod replace;
 #[cfg(test)]
-mod server;
+pub(crate) mod server;
 mod service_objects;
 mod services;
 mod shown;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 
 /// A client of an API server that answers a method, a path and a body so.
-pub(super) async fn api_server(
+pub(crate) async fn api_server(
     answer: impl Fn(&Method, &str, &str) -> (u16, Value) + Send + Sync + 'static,
 ) -> kube::Client {
     let answer = Arc::new(answer);
@@ -39,7 +39,7 @@ pub(super) async fn api_server(
 }
 
 /// How it says no.
-pub(super) fn refusal(code: u16, message: &str) -> (u16, Value) {
+pub(crate) fn refusal(code: u16, message: &str) -> (u16, Value) {
     let reason = StatusCode::from_u16(code).expect("a status").canonical_reason();
     let reason = reason.unwrap_or_default().replace(' ', "");
     let status = json!({

@@ -2,6 +2,7 @@
 
 use super::write::MANAGER;
 use model::Transport;
+pub(super) use objects::GATEWAY_CONTROLLER as CONTROLLER;
 use objects::gateway::GROUP;
 use objects::{MANAGED_BY, ObjectKey, SLICE_MANAGED_BY};
 use serde_json::{Value, json};
@@ -11,10 +12,6 @@ use translate::gateway::{GatewayService, ServiceKind, label_of};
 
 /// Says whose Gateway it is for.
 const GATEWAY_NAME: &str = "gateway.networking.k8s.io/gateway-name";
-/// `spec.controllerName` of the class of the Gateway that a Service was made for: whoever has another name leaves it
-/// alone.
-pub(super) const CONTROLLER: &str = "fairway/gateway-controller-name";
-
 pub(super) fn protocol(transport: Transport) -> &'static str {
     match transport {
         Transport::Tcp => "TCP",

@@ -3,6 +3,7 @@
 //! whoever looks for them. One goes only where the API server itself has just said that nobody needs it: an address
 //! that a load balancer gave away is lost for good.
 
+use super::astray::of_nobody;
 use super::replace::PATIENCE;
 use super::service_objects::{CONTROLLER, labels, port_name, protocol, service, slice};
 use super::which::{Which, api, differing};
@@ -17,7 +18,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client};
 use model::Transport;
-use objects::{ObjectKey, PortRef, SLICE_MANAGED_BY, Snapshot, made_for};
+use objects::{ObjectKey, PortRef, SLICE_MANAGED_BY, made_for};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -59,20 +60,9 @@ pub(super) fn touched(old: &Known, new: &Known, replicas: Option<&ObjectKey>) ->
             !wanted.is_some_and(|wanted| stands(new, (&key, gateway), &wanted, replicas))
         });
         touched.extend(wrong);
+        touched.extend(of_nobody(&key, &new.snapshot));
     }
     touched
-}
-
-/// Whether a Gateway that should have no Service has one, and nobody else has its class: whoever led before may have
-/// left it so.
-pub(super) fn is_left(snapshot: &Snapshot, gateway: &ObjectKey, ours: &str) -> bool {
-    let ObjectKey { namespace, name } = gateway;
-    let called = ObjectKey::new(namespace.clone(), service_name(name));
-    let is_made = snapshot.services.get(&called).is_some_and(|found| found.made_for.is_some());
-    let class = snapshot.gateways.get(gateway).map(|found| ObjectKey::new("", &*found.class));
-    let class = class.and_then(|class| snapshot.gateway_classes.get(&class));
-    let is_known = !snapshot.unlisted.contains(&objects::Kind::GatewayClass);
-    is_made && class.map_or(is_known, |class| *class.controller == *ours)
 }
 
 /// Whether a Service, or one of its EndpointSlices, that was changed still has what it should.
@@ -161,6 +151,11 @@ fn leads_on(
 /// The uid of the Gateway of this name that an object was made for.
 fn uid_for<'a>(meta: &'a ObjectMeta, gateway: &str) -> Option<&'a str> {
     made_for(meta).filter(|owner| owner.name == gateway).map(|owner| owner.uid.as_str())
+}
+
+/// Whether the Service with these metadata and this name was made for a Gateway whose Service has it.
+fn is_owned(meta: &ObjectMeta, called: &str) -> bool {
+    made_for(meta).is_some_and(|owner| service_name(&owner.name) == called)
 }
 
 /// What the API server says. What is forbidden may be allowed later: a right comes, a quota has room again, and a
@@ -253,22 +248,31 @@ impl Scribe {
         let called = service_name(name);
         let services = self.services(namespace);
         let found = told(ask(left(&self.leadership)?, services.get_opt(&called)).await)?;
+        let key = ObjectKey::new(namespace.clone(), called.as_str());
         let Some(found) = found else {
-            let Some(wanted) = wanted else { return Ok(Outcome::Gone) };
+            // Whoever makes one of that name leads on by what was left of it.
+            let Some(wanted) = wanted else { return self.lead_nowhere(&key, None).await };
             return self.apply(gateway, wanted, None).await;
         };
         let (spec, found) = (found.spec.unwrap_or_default(), found.metadata);
+        let id = found.uid.clone();
         if found.deletion_timestamp.is_some() {
-            // Whoever has a finalizer on it may take minutes. Its end is seen, and it is made anew then.
-            return Ok(Outcome::Gone);
+            // Whoever has a finalizer on it may take minutes, or for ever. Its end is seen, and it is made anew then.
+            return self.lead_nowhere(&key, id.as_deref()).await;
         }
         let is_headless = spec.cluster_ip.as_deref() == Some("None");
         let made_for = uid_for(&found, name).map(str::to_owned);
         match (made_for, wanted) {
-            (None, None) => Ok(Outcome::Gone),
-            (None, Some(_)) => {
+            (None, wanted) => {
+                // Somebody took its owner or its label away, unless it is that of another Gateway with such a name.
+                let is_lost = !is_owned(&found, &called);
+                let left = if is_lost {
+                    self.lead_nowhere(&key, id.as_deref()).await?
+                } else {
+                    Outcome::Gone
+                };
                 let reason = format!("Service {namespace}/{called} is somebody else's: delete it");
-                Err(Outcome::Refused(reason))
+                wanted.map_or(Ok(left), |_| Err(Outcome::Refused(reason)))
             }
             (Some(uid), Some(wanted))
                 if *uid == *wanted.uid
@@ -276,39 +280,51 @@ impl Scribe {
             {
                 self.apply(gateway, wanted, Some((found, spec))).await
             }
-            // It was made for a Gateway that is none of ours any more, for one of the same name before, or with other
-            // flags: what is headless never is anything else.
-            (Some(uid), _) => {
-                let says = found.annotations.as_ref().and_then(|all| all.get(CONTROLLER));
-                let is_ours = says.is_some_and(|says| **says == *self.controller);
-                let key = ObjectKey::new(namespace.clone(), called.as_str());
-                match self.fate(gateway, (&uid, is_ours), wanted).await? {
-                    Fate::Goes => {}
-                    Fate::Unsure(why) => return Err(Outcome::Kept(why)),
-                    Fate::Theirs => {
-                        self.lead_nowhere(&key, found.uid.as_deref()).await?;
-                        return Ok(Outcome::Gone);
-                    }
-                    Fate::Idle(why) => {
-                        self.lead_nowhere(&key, found.uid.as_deref()).await?;
-                        return Err(Outcome::Kept(why));
-                    }
-                }
-                let stale = exactly(found.uid, found.resource_version);
-                told(ask(left(&self.leadership)?, services.delete(&called, &stale)).await)?;
-                Ok(if wanted.is_some() { Outcome::Conflict } else { Outcome::Written })
-            }
+            (Some(uid), _) => self.part(gateway, (&key, found), &uid, wanted).await,
         }
+    }
+
+    /// Parts with a Service that was made for a Gateway that is none of ours any more, for one of the same name before
+    /// (of this uid), or with other flags: what is headless never is anything else.
+    async fn part(
+        &self,
+        gateway: &ObjectKey,
+        (key, found): (&ObjectKey, ObjectMeta),
+        made_for: &str,
+        wanted: Option<&GatewayService>,
+    ) -> Result<Outcome, Outcome> {
+        let says = found.annotations.as_ref().and_then(|all| all.get(CONTROLLER));
+        let is_ours = says.is_some_and(|says| **says == *self.controller);
+        let stays = match self.fate(gateway, (made_for, is_ours), wanted).await? {
+            Fate::Unsure(why) => return Err(Outcome::Kept(why)),
+            Fate::Goes => None,
+            Fate::Theirs => Some(Ok(Outcome::Gone)),
+            Fate::Idle(why) => Some(Err(Outcome::Kept(why))),
+        };
+        // Also where it goes: whoever has a finalizer on it may keep it.
+        self.lead_nowhere(key, found.uid.as_deref()).await?;
+        if let Some(stays) = stays {
+            return stays;
+        }
+        let stale = exactly(found.uid, found.resource_version);
+        let services = self.services(&key.namespace);
+        told(ask(left(&self.leadership)?, services.delete(&key.name, &stale)).await)?;
+        Ok(if wanted.is_some() { Outcome::Conflict } else { Outcome::Written })
     }
 
     /// Takes the EndpointSlices of a Service away: the address of a Gateway, ports of replicas and addresses of Pods
     /// are somebody else's soon.
-    async fn lead_nowhere(&self, service: &ObjectKey, uid: Option<&str>) -> Result<(), Outcome> {
+    async fn lead_nowhere(
+        &self,
+        service: &ObjectKey,
+        uid: Option<&str>,
+    ) -> Result<Outcome, Outcome> {
+        let mut is_news = false;
         for family in FAMILIES {
             let name = slice_name(&service.name, family);
-            self.put_slice((&service.namespace, &name, uid), None).await?;
+            is_news |= self.put_slice((&service.namespace, &name, uid), None).await?;
         }
-        Ok(())
+        Ok(if is_news { Outcome::Written } else { Outcome::Gone })
     }
 
     /// Asks the API server what becomes of the Service of a Gateway.
@@ -479,8 +495,11 @@ impl Scribe {
             None if is_ours && !is_theirs => {
                 let found = found.map(|found| found.metadata).unwrap_or_default();
                 let stale = exactly(found.uid, found.resource_version);
-                told(ask(left(&self.leadership)?, slices.delete(name, &stale)).await)?;
-                Ok(true)
+                match told(ask(left(&self.leadership)?, slices.delete(name, &stale)).await) {
+                    // The garbage collector was first.
+                    Err(Outcome::Gone) => Ok(false),
+                    gone => gone.map(|_| true),
+                }
             }
             None => Ok(false),
         }
@@ -526,6 +545,7 @@ fn exactly(uid: Option<String>, resource_version: Option<String>) -> DeleteParam
 
 #[cfg(test)]
 mod tests {
+    use super::super::astray::is_left;
     use super::super::server::{api_server, refusal};
     use super::*;
     use http::Method;
@@ -696,6 +716,64 @@ mod tests {
             let gone = scribe.put_slice(slice, None).await;
             assert_eq!(gone.ok(), Some(is_ours), "whether it was there, and is gone");
         }
+    }
+
+    /// What is taken away of the EndpointSlices of Service `shop/gateway-web` where the API server has this Service.
+    async fn taken(service: Option<Value>, wanted: Option<&GatewayService>) -> Vec<String> {
+        let taken = Arc::new(Mutex::new(Vec::new()));
+        let seen = taken.clone();
+        let client = api_server(move |method, path, _| {
+            let name = path.rsplit('/').next().unwrap_or_default();
+            let meta = json!({"name": name, "labels": {SLICE_MANAGED_BY: MANAGER}, "annotations": {CONTROLLER: OURS}});
+            let slice = json!({"metadata": meta, "addressType": "IPv4", "endpoints": []});
+            match (method, name) {
+                (&Method::DELETE, _) => {
+                    seen.lock().push(name.to_owned());
+                    // Another one was first, which is no reason to leave the second.
+                    refusal(404, "not found")
+                }
+                (_, "gateway-web") => match &service {
+                    Some(meta) => (200, json!({"metadata": meta, "spec": {}})),
+                    None => refusal(404, "not found"),
+                },
+                _ => (200, slice),
+            }
+        })
+        .await;
+        let leadership = Leadership::always();
+        let scribe = Scribe { client, leadership, replicas: None, controller: OURS.into() };
+        let outcome = scribe.write(&ObjectKey::new("shop", "web"), wanted).await;
+        assert_eq!(matches!(outcome, Err(Outcome::Refused(_))), wanted.is_some(), "{outcome:?}");
+        std::mem::take(&mut *taken.lock())
+    }
+
+    #[tokio::test]
+    async fn slices_of_a_service_that_has_lost_its_gateway_go() {
+        let wanted = GatewayService {
+            uid: "u".into(),
+            kind: ServiceKind::LoadBalancer(None),
+            ports: [((Transport::Tcp, 80), 20_007)].into(),
+            infrastructure: Arc::new(Infrastructure::default()),
+        };
+        let meta = |by: &str, owner: &str| {
+            let owner = json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "name": owner, "uid": "u"});
+            json!({
+                "name": "gateway-web", "namespace": "shop", "uid": "s", "labels": {MANAGED_BY: by},
+                "ownerReferences": [owner],
+            })
+        };
+        let both = ["gateway-web-v4", "gateway-web-v6"];
+        let mut orphan = meta(MANAGER, "web");
+        orphan["ownerReferences"] = json!([]);
+        for lost in [orphan, meta("Helm", "web"), meta(MANAGER, "other")] {
+            for wanted in [None, Some(&wanted)] {
+                assert_eq!(taken(Some(lost.clone()), wanted).await, both, "{lost} {wanted:?}");
+            }
+        }
+        let mut held = meta(MANAGER, "web");
+        held["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        assert_eq!(taken(Some(held), None).await, both, "somebody's finalizer keeps it");
+        assert_eq!(taken(None, None).await, both, "it went without them");
     }
 
     #[test]

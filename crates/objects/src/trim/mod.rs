@@ -23,6 +23,9 @@ pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 pub const MANAGER: &str = "fairway";
 /// Says who made an EndpointSlice.
 pub const SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+/// The annotation of what is made for Gateways: `spec.controllerName` of their class. Whoever has another name leaves
+/// it alone.
+pub const GATEWAY_CONTROLLER: &str = "fairway/gateway-controller-name";
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 /// A kind of the API that Fairway keeps something of.
@@ -147,7 +150,8 @@ impl Trim for core::Service {
         let made_for = made_for(&self.metadata).map(|owner| {
             let labels = self.metadata.labels.clone().unwrap_or_default();
             let asks_for = spec.load_balancer_ip.filter(|ip| !ip.is_empty());
-            Box::new(MadeFor { uid: owner.uid.as_str().into(), labels, asks_for })
+            let (name, uid) = (owner.name.as_str().into(), owner.uid.as_str().into());
+            Box::new(MadeFor { name, uid, labels, asks_for })
         });
         Ok(Object::Service(Arc::new(Service {
             made_for,
@@ -203,7 +207,10 @@ impl Trim for discovery::EndpointSlice {
     fn trim(self) -> Result<Object, String> {
         let label = |name| self.metadata.labels.as_ref().and_then(|labels| labels.get(name));
         let service = label(SERVICE_NAME).map(|name| Arc::from(name.as_str()));
-        let is_ours = label(SLICE_MANAGED_BY).is_some_and(|by| by == MANAGER);
+        // Whoever labels all that there is leaves the annotation.
+        let mut annotations = self.metadata.annotations.iter();
+        let is_signed = annotations.any(|all| all.contains_key(GATEWAY_CONTROLLER));
+        let is_ours = is_signed || label(SLICE_MANAGED_BY).is_some_and(|by| by == MANAGER);
         Ok(Object::EndpointSlice(Arc::new(EndpointSlice {
             meta: unversioned(self.metadata, Annotations::Dropped)?,
             service,

@@ -129,6 +129,9 @@ fn conditions_of_an_endpoint_have_the_defaults_of_the_api() {
         assert_eq!(slice(made).is_ours, is_ours, "{by}");
     }
     assert!(!endpoints.is_ours);
+    let signed = json!({"name": "s", "labels": {SLICE_MANAGED_BY: "x"}, "annotations": {GATEWAY_CONTROLLER: "a/b"}});
+    let signed = json!({"metadata": signed, "addressType": "IPv4", "endpoints": []});
+    assert!(slice(signed).is_ours, "somebody labels all that there is");
     assert_eq!(
         endpoints.ports,
         [
@@ -212,7 +215,8 @@ fn a_service_that_was_made_for_a_gateway_keeps_what_has_to_stay_so() {
         service.made_for.clone()
     };
     let kept = made(MANAGER).expect("it was made by us");
-    assert_eq!((&*kept.uid, kept.asks_for.as_deref()), ("u", Some("192.0.2.7")));
+    assert_eq!((&*kept.name, &*kept.uid), ("g", "u"));
+    assert_eq!(kept.asks_for.as_deref(), Some("192.0.2.7"));
     assert_eq!(kept.labels["tier"], "web");
     assert_eq!(made("helm"), None);
 }

@@ -2,12 +2,12 @@
 
 use super::addresses::assign;
 use super::reach::{Behind, Reach, is_of};
-use super::service_names::{FAMILIES, named_by, service_name, slice_name};
+use super::service_names::{is_of_gateway, named_by, own_slices, service_name};
 use super::targets::{self, Asking, Port, Supply, port_of};
 use super::{Around, Gateways, Work};
 use crate::GatewayServices;
 use objects::gateway::Gateway;
-use objects::{EndpointSlice, ObjectKey, Service, Snapshot};
+use objects::{ObjectKey, Service, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -39,7 +39,9 @@ impl Gateways {
 
     fn give_targets(&mut self, around: &Around<'_>, work: &mut Work) {
         work.gateways.extend(around.services.iter().flat_map(|key| named_by(key, around.new)));
-        if work.gateways.is_empty() && self.most_ports == around.ports {
+        // A port is free once the last slice of a Gateway that is gone has gone.
+        let is_touched = around.services.iter().any(is_of_gateway);
+        if work.gateways.is_empty() && self.most_ports == around.ports && !is_touched {
             return;
         }
         self.most_ports = around.ports;
@@ -57,10 +59,12 @@ impl Gateways {
             Asking { gateway, ports, service: service.map(|service| &**service) }
         });
         let asking = asking.collect();
+        let (led_to, left) = led_to(around.new, around.ports);
         let supply = Supply {
             range: around.options.gateway_target_ports.clone(),
             most: around.ports,
-            led_to: led_to(around.new, around.ports),
+            led_to,
+            left,
         };
         let before = |key: &ObjectKey, port| self.behind.get(key)?.targets.get(&port).cloned();
         let targets = targets::assign(asking, &supply, before);
@@ -75,29 +79,31 @@ impl Gateways {
     }
 }
 
-/// The ports to which the EndpointSlices of Gateways' Services lead, be they served or not: those that Fairway writes,
-/// and of each namespace no more than its Gateways may have. Who may write slices makes as many as he likes.
-fn led_to(snapshot: &Snapshot, most: u64) -> BTreeSet<u16> {
+/// The ports to which EndpointSlices lead that Fairway has written, be the Gateway served, refused or gone, and
+/// whosever the Service is now: whoever may delete a Gateway may leave its Service behind. Besides how many are those
+/// of Gateways that are gone, by namespace. Of each namespace no more than its Gateways may have, and as many of those
+/// that are gone: who may write slices makes as many as he likes.
+fn led_to(snapshot: &Snapshot, most: u64) -> (BTreeSet<u16>, BTreeMap<Arc<str>, u64>) {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
-    let mut all: BTreeMap<&Arc<str>, BTreeSet<u16>> = BTreeMap::new();
-    let services = snapshot.gateways.values().filter_map(|gateway| service_of(gateway, snapshot));
-    for service in services.filter(|service| service.made_for.is_some()) {
-        let ObjectKey { namespace, name } = &service.meta.key;
-        let is_own = |slice: &&Arc<EndpointSlice>| {
-            let called = &*slice.meta.key.name;
-            slice.is_ours && FAMILIES.iter().any(|family| slice_name(name, family) == called)
-        };
-        let slices = snapshot.slices.get(&service.meta.key);
-        let own = slices.into_iter().flat_map(|slices| slices.values()).filter(is_own);
-        let of_namespace = all.entry(namespace).or_default();
-        for port in own.flat_map(|slice| &slice.ports).filter_map(|port| port.port) {
+    let named = snapshot.gateways.keys();
+    let named = named.map(|key| ObjectKey::new(key.namespace.clone(), service_name(&key.name)));
+    let named: BTreeSet<ObjectKey> = named.collect();
+    let mut all: BTreeMap<(&Arc<str>, bool), BTreeSet<u16>> = BTreeMap::new();
+    for service in snapshot.slices.keys().filter(|key| is_of_gateway(key)) {
+        let own = own_slices(service, snapshot).flat_map(|slice| &slice.ports);
+        for port in own.filter_map(|port| port.port) {
+            let is_left = !named.contains(service);
+            let of_namespace = all.entry((&service.namespace, is_left)).or_default();
             if of_namespace.len() >= most {
                 break;
             }
             of_namespace.insert(port);
         }
     }
-    all.into_values().flatten().collect()
+    let left = all.iter().filter(|((_, is_left), _)| *is_left);
+    let left = left.map(|((namespace, _), ports)| (Arc::clone(namespace), ports.len() as u64));
+    let left = left.collect();
+    (all.into_values().flatten().collect(), left)
 }
 
 /// The Service with the name that the Service of a Gateway has.
@@ -108,16 +114,21 @@ fn service_of<'a>(gateway: &Gateway, snapshot: &'a Snapshot) -> Option<&'a Arc<S
 
 #[cfg(test)]
 mod tests {
+    use super::super::targets::Target;
     use super::*;
     use std::fmt::Write as _;
     use std::path::Path;
 
     /// An EndpointSlice of Service `shop/gateway-web`, with ports from this one on.
     fn slice(text: &mut String, name: &str, by: &str, from: u16, count: u16) {
+        slice_of(text, ("gateway-web", name), by, from, count);
+    }
+
+    fn slice_of(text: &mut String, (service, name): (&str, &str), by: &str, from: u16, count: u16) {
         let ports = (from..from + count).map(|port| format!("{{port: {port}}}"));
         let ports = ports.collect::<Vec<_>>().join(", ");
         let labels = format!(
-            "{{kubernetes.io/service-name: gateway-web, endpointslice.kubernetes.io/managed-by: {by}}}"
+            "{{kubernetes.io/service-name: {service}, endpointslice.kubernetes.io/managed-by: {by}}}"
         );
         let slice = format!(
             "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{namespace: shop, name: {name}, labels: \
@@ -152,7 +163,64 @@ spec: {ports: [{port: 80}]}
         slice(&mut text, "gateway-web-v6", "fairway", 21_000, 3);
         let found: Snapshot = objects::snapshot_of([(Path::new("in.yaml"), text.as_str())]);
         assert_eq!(found.slices.values().map(|slices| slices.len()).sum::<usize>(), 22);
-        assert_eq!(led_to(&found, 100), BTreeSet::from([21_000, 21_001, 21_002]));
-        assert_eq!(led_to(&found, 2), BTreeSet::from([21_000, 21_001]));
+        let none = BTreeMap::new();
+        assert_eq!(led_to(&found, 100), (BTreeSet::from([21_000, 21_001, 21_002]), none.clone()));
+        assert_eq!(led_to(&found, 2), (BTreeSet::from([21_000, 21_001]), none));
+    }
+
+    /// Gateways `b/shop` and `shop/next` ask for a port, while slices of Gateways lead on that are gone.
+    fn given(text: &str, most: u64) -> Vec<Target> {
+        let gateways = [("b", "shop"), ("shop", "next")].map(|(namespace, name)| {
+            format!(
+                "---\napiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\n\
+                 metadata: {{namespace: {namespace}, name: {name}}}\nspec: {{gatewayClassName: c, listeners: []}}\n"
+            )
+        });
+        let text = gateways.concat() + text;
+        let found: Snapshot = objects::snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+        let (led_to, left) = led_to(&found, most);
+        let supply = Supply { range: 20_000..=20_003, most, led_to, left };
+        let port = (model::Transport::Tcp, 80);
+        let asking = found.gateways.values().map(|gateway| Asking {
+            gateway,
+            ports: vec![port],
+            service: None,
+        });
+        let given = targets::assign(asking.collect(), &supply, |_, _| None);
+        given.into_values().map(|targets| targets[&port].clone()).collect()
+    }
+
+    #[test]
+    fn a_port_to_which_slices_of_a_gateway_that_is_gone_lead_is_given_to_nobody_and_counts() {
+        let lost = "---\napiVersion: v1\nkind: Service\nmetadata: {namespace: shop, name: gateway-web}\n\
+                    spec: {type: LoadBalancer, ports: [{port: 80}]}\n";
+        // Whether its Service has lost its owner, or has gone without them.
+        for service in [lost, ""] {
+            let mut text = service.to_owned();
+            slice(&mut text, "gateway-web-v4", "fairway", 20_000, 2);
+            let mut free = given(&text, 3).iter().map(Target::number).collect::<Vec<_>>();
+            free.sort_unstable();
+            assert_eq!(free, [Some(20_002), Some(20_003)], "{service}");
+            let given = given(&text, 2);
+            assert!(given[0].number().is_some(), "that one is of another namespace: {given:?}");
+            assert!(matches!(given[1], Target::Refused(_)), "it has as many as it may: {given:?}");
+        }
+        // However many there are of others, those that are gone hold theirs.
+        let mut text = String::new();
+        for number in 0..9_u16 {
+            let name = format!("gateway-a{number}");
+            slice_of(&mut text, (&name, &format!("{name}-v4")), "fairway", 21_000 + number, 1);
+            write!(
+                text,
+                "---\napiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\n\
+                 metadata: {{namespace: shop, name: a{number}}}\nspec: {{gatewayClassName: c, listeners: []}}\n"
+            )
+            .expect("memory");
+        }
+        slice(&mut text, "gateway-web-v4", "fairway", 20_000, 2);
+        let found: Snapshot = objects::snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+        let (led_to, left) = led_to(&found, 2);
+        assert_eq!(led_to, BTreeSet::from([20_000, 20_001, 21_000, 21_001]));
+        assert_eq!(left, BTreeMap::from([("shop".into(), 2)]));
     }
 }

@@ -56,7 +56,9 @@ mod weights;
 pub use names::covers;
 pub(crate) use room::Room;
 pub(crate) use rules::usual;
-pub use service_names::{FAMILIES, label_of, named_by, service_name, slice_name};
+pub use service_names::{
+    FAMILIES, label_of, named_by, own_slices, service_name, slice_name, stand_in,
+};
 pub use status::{
     ClassStatus, Condition, GatewayService, GatewayStatus, ListenerStatus, PolicyStatus,
     RouteStatus, Sentence, ServiceKind, SetStatus, Statuses,

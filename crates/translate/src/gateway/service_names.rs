@@ -1,6 +1,7 @@
 //! The names of what is made for Gateways.
 
-use objects::{ObjectKey, Snapshot};
+use objects::{EndpointSlice, ObjectKey, Snapshot};
+use std::sync::Arc;
 
 /// Names of Services and values of labels are no longer.
 const LONGEST: usize = 63;
@@ -34,6 +35,30 @@ pub fn slice_name(service: &str, family: &str) -> String {
     format!("{service}-{family}")
 }
 
+/// The EndpointSlices of a Service with the name of a Gateway's that Fairway has written, whosever the Service is now.
+pub fn own_slices<'a>(
+    service: &'a ObjectKey,
+    snapshot: &'a Snapshot,
+) -> impl Iterator<Item = &'a Arc<EndpointSlice>> {
+    let found = is_of_gateway(service).then(|| snapshot.slices.get(service)).flatten();
+    let all = found.into_iter().flat_map(|slices| slices.values());
+    all.filter(|slice| {
+        let called = &*slice.meta.key.name;
+        slice.is_ours && FAMILIES.iter().any(|family| slice_name(&service.name, family) == called)
+    })
+}
+
+/// Whether the name of a Service is one of a Gateway's.
+pub(super) fn is_of_gateway(service: &ObjectKey) -> bool {
+    service.name.starts_with(AFFIX)
+}
+
+/// The name of a Gateway whose Service would have this name, be there one or not.
+pub fn stand_in(service: &ObjectKey) -> Option<ObjectKey> {
+    let name = service.name.strip_prefix(AFFIX)?;
+    Some(ObjectKey::new(service.namespace.clone(), name))
+}
+
 /// The name of a Gateway as the value of a label.
 pub fn label_of(gateway: &str) -> String {
     short(gateway, LONGEST, |name| name.len() <= LONGEST)
@@ -44,8 +69,7 @@ pub fn named_by<'a>(
     service: &'a ObjectKey,
     snapshot: &'a Snapshot,
 ) -> impl Iterator<Item = ObjectKey> + use<'a> {
-    let may_be = service.name.starts_with(AFFIX);
-    let from = may_be.then(|| ObjectKey::new(service.namespace.clone(), ""));
+    let from = is_of_gateway(service).then(|| ObjectKey::new(service.namespace.clone(), ""));
     let all = from.into_iter().flat_map(|from| snapshot.gateways.range(from..));
     let within = all.map(|(key, _)| key).take_while(|key| key.namespace == service.namespace);
     within.filter(|key| service_name(&key.name) == *service.name).cloned()
@@ -53,7 +77,8 @@ pub fn named_by<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::{LONGEST, label_of, service_name};
+    use super::{LONGEST, label_of, service_name, stand_in};
+    use objects::ObjectKey;
 
     #[test]
     fn names_are_short_and_those_that_were_cut_differ() {
@@ -69,6 +94,8 @@ mod tests {
         assert_eq!(known.len(), 4, "{names:?}");
         for name in &names {
             assert!(name.len() <= LONGEST && !name.contains('.'), "{name}");
+            let gateway = stand_in(&ObjectKey::new("n", name.as_str())).expect("a name");
+            assert_eq!(service_name(&gateway.name), *name);
         }
         assert!(label_of(&long("b")).len() <= LONGEST);
     }

@@ -57,6 +57,8 @@ pub(super) struct Supply {
     pub(super) most: u64,
     /// To these the EndpointSlices of some Gateway lead still: nobody new gets one, or its clients would come along.
     pub(super) led_to: BTreeSet<u16>,
+    /// How many of these are those of Gateways that are gone, by namespace: they count as if these were there.
+    pub(super) left: BTreeMap<Arc<str>, u64>,
 }
 
 /// The port of a listener whose protocol is known.
@@ -92,7 +94,7 @@ pub(super) fn assign(
     before: impl Fn(&ObjectKey, Port) -> Option<Target>,
 ) -> BTreeMap<ObjectKey, Targets> {
     asking.sort_by_key(|one| (one.gateway.meta.created, InText(one.gateway.meta.key.clone())));
-    let (taken, counts, given) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
+    let (taken, counts, given) = (BTreeSet::new(), supply.left.clone(), BTreeMap::new());
     let mut giving = Giving { supply, taken, counts, given };
     let each = |one: &Asking<'_>| one.ports.iter().copied().take(PORTS).collect::<Vec<_>>();
     for had in [true, false] {
@@ -228,7 +230,8 @@ mod tests {
         let (new, old) = (aged(new, 9), aged(old, 1));
         let held = service(80, 100);
         let asking = |gateway, service| Asking { gateway, ports: vec![HTTP], service };
-        let supply = Supply { range: 100..=102, most: 9, led_to: BTreeSet::new() };
+        let supply =
+            Supply { range: 100..=102, most: 9, led_to: BTreeSet::new(), left: BTreeMap::new() };
         let each =
             || vec![asking(fresh, None), asking(&new, Some(&held)), asking(&old, Some(&held))];
         let given = assign(each(), &supply, |_, _| None);
@@ -268,14 +271,35 @@ mod tests {
         let outside = service(80, 99);
         let in_all = ["", "the Gateways", "", "the Gateways"];
         assert_eq!(
-            refused(&Supply { range: 100..=109, most: 1, led_to: BTreeSet::new() }, Some(&outside)),
+            refused(
+                &Supply {
+                    range: 100..=109,
+                    most: 1,
+                    led_to: BTreeSet::new(),
+                    left: BTreeMap::new()
+                },
+                Some(&outside)
+            ),
             in_all
         );
         assert_eq!(
-            refused(&Supply { range: 100..=101, most: 9, led_to: BTreeSet::new() }, None),
+            refused(
+                &Supply {
+                    range: 100..=101,
+                    most: 9,
+                    led_to: BTreeSet::new(),
+                    left: BTreeMap::new()
+                },
+                None
+            ),
             ["", "", "every port", "every port"]
         );
-        let last = Supply { range: u16::MAX..=u16::MAX, most: 9, led_to: BTreeSet::new() };
+        let last = Supply {
+            range: u16::MAX..=u16::MAX,
+            most: 9,
+            led_to: BTreeSet::new(),
+            left: BTreeMap::new(),
+        };
         assert_eq!(refused(&last, None)[0], "");
     }
 
@@ -283,7 +307,12 @@ mod tests {
     fn nobody_new_gets_a_port_to_which_somebody_s_clients_are_led_still() {
         let all = gateways(&[("a", "one")]);
         let asking = |service| vec![Asking { gateway: &all[0], ports: vec![HTTP], service }];
-        let supply = Supply { range: 100..=101, most: 9, led_to: BTreeSet::from([100]) };
+        let supply = Supply {
+            range: 100..=101,
+            most: 9,
+            led_to: BTreeSet::from([100]),
+            left: BTreeMap::new(),
+        };
         let given = assign(asking(None), &supply, |_, _| None);
         assert_eq!(of(&given, &all[0]), Target::Wanted(101));
         // Whoever has it, as its Service says, keeps it.
@@ -302,7 +331,12 @@ mod tests {
         let asking = vec![Asking { gateway: &all[0], ports, service: None }];
         let given = assign(
             asking,
-            &Supply { range: 1000..=2000, most: 999, led_to: BTreeSet::new() },
+            &Supply {
+                range: 1000..=2000,
+                most: 999,
+                led_to: BTreeSet::new(),
+                left: BTreeMap::new(),
+            },
             |_, _| None,
         );
         let targets = &given[&all[0].meta.key];
