@@ -60,8 +60,8 @@ impl<S: BodyStream> BodySource for StreamBody<S> {
         match (self.stage, self.remaining) {
             (Stage::Done, _) => Length::Known(0),
             _ if self.stream.is_end() => Length::Known(0),
-            // Only the end of the stream shows that nothing comes after all. What is no length in 64 bits with a sign is
-            // not passed on, as over HTTP/1.
+            // Only the end of the stream shows that nothing comes after all. What is no length in 64 bits with a sign
+            // is not passed on.
             (_, Some(remaining @ 1..=LONGEST)) => Length::Known(remaining),
             _ => Length::Unknown,
         }
