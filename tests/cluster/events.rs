@@ -178,7 +178,7 @@ fn an_event_in_a_namespace_that_is_being_deleted_is_no_question_of_rights() {
             text.replace("namespace: demo", "namespace: ending")
         };
         cluster.apply(&held("")).await?;
-        let fairway = Fairway::start_as(cluster, "fairway-0", &[]).await?;
+        let fairway = Fairway::start_as(cluster, "fairway-0", &["--enable-metrics"]).await?;
         leads(cluster, "fairway-0").await?;
         tells(cluster, "ending", "held", "NotServed", (1, 1)).await?;
         cluster.delete(&namespace("ending")).await?;

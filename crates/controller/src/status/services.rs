@@ -376,7 +376,7 @@ impl Scribe {
         let (made, refused) = match before {
             None => (self.make(&key, made).await?.metadata, None),
             // Replicas come and go, also while the Service itself may not be changed.
-            Some((meta, spec)) => match self.mend(&key, made, &spec).await {
+            Some((meta, spec)) => match self.mend(&key, made, (&meta, &spec)).await {
                 Ok(made) => (made.metadata, None),
                 Err(refused @ Outcome::Forbidden(_)) => (meta, Some(refused)),
                 Err(bad) => return Err(bad),
@@ -413,12 +413,13 @@ impl Scribe {
         }
     }
 
-    /// Makes a Service of ours what it should be, whoever wrote what into it. Its first family cannot be changed.
+    /// Makes a Service of ours what it should be, whoever wrote what into it, if it is the one that was read: who has
+    /// taken its owner away meanwhile is not given it back. Its first family cannot be changed.
     async fn mend(
         &self,
         key: &ObjectKey,
         mut wanted: Value,
-        now: &ServiceSpec,
+        (meta, now): (&ObjectMeta, &ServiceSpec),
     ) -> Result<Service, Outcome> {
         let family = now.ip_families.iter().flatten().next();
         let is_other = wanted["spec"]["ipFamilies"][0].as_str() != family.map(String::as_str);
@@ -426,8 +427,10 @@ impl Scribe {
             spec.remove("ipFamilies");
         }
         let as_fairway = PatchParams::apply(MANAGER).force();
+        let mut as_read = wanted.clone();
+        as_read["metadata"]["resourceVersion"] = json!(meta.resource_version);
+        let made = self.patch(key, &as_fairway, &Patch::Apply(&as_read)).await?;
         let whole = Patch::Apply(&wanted);
-        let made = self.patch(key, &as_fairway, &whole).await?;
         let ports = wanted["spec"]["ports"].as_array().map_or(0, Vec::len);
         let has_others = match &made {
             Called::Good(made) => {
