@@ -40,7 +40,9 @@ impl Gateways {
     fn give_targets(&mut self, around: &Around<'_>, work: &mut Work) {
         work.gateways.extend(around.services.iter().flat_map(|key| named_by(key, around.new)));
         // A port is free once the last slice of a Gateway that is gone has gone.
-        let is_touched = around.services.iter().any(is_of_gateway);
+        let is_other =
+            |key: &ObjectKey| own_slices(key, around.old).ne(own_slices(key, around.new));
+        let is_touched = around.services.iter().any(is_other);
         if work.gateways.is_empty() && self.most_ports == around.ports && !is_touched {
             return;
         }
