@@ -1,16 +1,21 @@
 //! What tests of the engine need: a Configuration with one host, an engine, upstreams and a client over real sockets.
 
 use engine::Engine;
-use model::policy::{AuthExternal, Policy};
+use model::policy::{
+    AuthExternal, ClientCertificate, ClientDemand, ClientErrorPage, ClientVerification, Policy,
+};
 use model::{
     Backend, Changes, Configuration, Endpoints, Global, Location, Outside, PathKind, RouteHost,
     RouteKey, Rule, RuleMatch, Scheme, Server, ServerName, Share, Template, Upstream, UpstreamId,
     Url,
 };
 use proxy::{Listen, Native, Options};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
+use testkit::certificates::Certificates;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc::{Receiver, channel};
@@ -32,6 +37,23 @@ pub(crate) fn configuration(
     }
     put_host(&mut configuration, "a.test", &UpstreamId::new(MAIN), policy);
     configuration
+}
+
+/// What asks clients for a certificate of the shared authority, and what who shows no good one gets.
+pub(crate) fn asks(demand: ClientDemand, error_page: ClientErrorPage) -> Option<ClientCertificate> {
+    let shown = Certificates::shared();
+    let authority = &shown.get("ca").expect("an authority").certificate;
+    let authority = CertificateDer::from_pem_slice(authority.as_bytes()).expect("a certificate");
+    Some(ClientCertificate::Verified(Arc::new(ClientVerification {
+        secret: "demo/clients".to_owned(),
+        authorities: [authority.to_vec().into()].into(),
+        revocations: [].into(),
+        demand,
+        depth: 1,
+        subject: None,
+        error_page,
+        pass_certificate: false,
+    })))
 }
 
 /// Has a host of a Gateway lead to an upstream, whatever its path.

@@ -2,8 +2,8 @@
 
 use crate::bed;
 use model::policy::{
-    AnswerRewrites, ClientCertificate, ClientDemand, ClientErrorPage, ClientVerification, Policy,
-    Protocol, RedirectRewrite, Replaced, Replacement, Rewrite,
+    AnswerRewrites, ClientDemand, ClientErrorPage, Policy, Protocol, RedirectRewrite, Replaced,
+    Replacement, Rewrite,
 };
 use model::{Alias, Configuration, Pattern, Server, ServerName, Template, UpstreamId};
 use rustls::pki_types::pem::PemObject;
@@ -227,21 +227,7 @@ async fn a_target_of_a_rewrite_looks_for_values_within_the_bound_of_a_request() 
 #[tokio::test]
 async fn what_an_ingress_asks_of_clients_beyond_its_host_is_not_there_in_clear() {
     let (address, _seen) = bed::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
-    let shown = Certificates::shared();
-    let authority = &shown.get("ca").expect("an authority").certificate;
-    let authority = CertificateDer::from_pem_slice(authority.as_bytes()).expect("a certificate");
-    let asks = |demand| {
-        Some(ClientCertificate::Verified(Arc::new(ClientVerification {
-            secret: "demo/clients".to_owned(),
-            authorities: [authority.to_vec().into()].into(),
-            revocations: [].into(),
-            demand,
-            depth: 1,
-            subject: None,
-            error_page: ClientErrorPage::Plain,
-            pass_certificate: false,
-        })))
-    };
+    let asks = |demand| bed::asks(demand, ClientErrorPage::Plain);
     for (own, wanted) in [(ClientDemand::Optional, "200"), (ClientDemand::Required, "403")] {
         let policy = Policy { client_certificate: asks(own), ..Policy::default() };
         let mut all = bed::configuration(&[(bed::MAIN, vec![address])], policy);

@@ -1,17 +1,13 @@
 //! What an explanation says of who is counted, and of redirects before a location has the request.
 
-use crate::bed::{MAIN, configuration};
+use crate::bed::{self, MAIN, configuration};
 use crate::snippets::Host;
 use model::policy::{
-    ClientCertificate, ClientDemand, ClientErrorPage, ClientVerification, LimitKey, Limits, Policy,
-    RequestLimit,
+    ClientCertificate, ClientDemand, ClientErrorPage, LimitKey, Limits, Policy, RequestLimit,
 };
 use model::{Configuration, Kind, Location, Origin, Server, ServerName, Template};
 use proxy::{Question, explain};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
 use std::sync::Arc;
-use testkit::certificates::Certificates;
 
 const PAGE: &str = "https://www.test/no-certificate";
 const ENDPOINT: &str = "127.0.0.1:1";
@@ -90,20 +86,8 @@ async fn an_explanation_tells_who_is_exempt_from_limits() {
 }
 
 /// What asks for a certificate, and sends who has none elsewhere.
-fn asks(demand: ClientDemand) -> Option<ClientCertificate> {
-    let shown = Certificates::shared();
-    let authority = &shown.get("ca").expect("an authority").certificate;
-    let authority = CertificateDer::from_pem_slice(authority.as_bytes()).expect("a certificate");
-    Some(ClientCertificate::Verified(Arc::new(ClientVerification {
-        secret: "demo/clients".to_owned(),
-        authorities: [authority.to_vec().into()].into(),
-        revocations: [].into(),
-        demand,
-        depth: 1,
-        subject: None,
-        error_page: ClientErrorPage::Redirect(PAGE.to_owned()),
-        pass_certificate: false,
-    })))
+fn asks() -> Option<ClientCertificate> {
+    bed::asks(ClientDemand::Required, ClientErrorPage::Redirect(PAGE.to_owned()))
 }
 
 #[tokio::test]
@@ -113,11 +97,11 @@ async fn an_explanation_tells_the_page_for_who_shows_no_certificate_from_other_r
     let of_ingress = format!("{page} of Ingress demo/x]");
     // The host asks, by an Ingress of it or by one whose paths it has not.
     for (own, expected) in [(true, of_ingress.clone()), (false, format!("{page}]"))] {
-        let client_certificate = asks(ClientDemand::Required).filter(|_| own);
+        let client_certificate = asks().filter(|_| own);
         let mut all = with(Policy { client_certificate, ..Policy::default() });
         change(&mut all, |server| {
             owned(server);
-            server.client_certificate = asks(ClientDemand::Required);
+            server.client_certificate = asks();
             server.www = Some(ServerName::new("www.a.test"));
         });
         assert_eq!(told(&all, ("https://a.test/", client), "redirect").await, [expected]);
@@ -126,7 +110,7 @@ async fn an_explanation_tells_the_page_for_who_shows_no_certificate_from_other_r
         assert_eq!(www, ["308 to https://a.test:443: from-to-www-redirect of the host"]);
     }
     // An Ingress asks for more than its host does.
-    let client_certificate = asks(ClientDemand::Required);
+    let client_certificate = asks();
     let mut all = with(Policy { client_certificate, ..Policy::default() });
     change(&mut all, owned);
     assert_eq!(told(&all, ("https://a.test/", client), "redirect").await, [of_ingress]);
