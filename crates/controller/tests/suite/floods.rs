@@ -217,16 +217,16 @@ async fn stall(tls: &mut Connection, announced: usize, sent: usize) {
 async fn bodies_that_stall_keep_no_large_review_waiting() {
     let _turn = TURN.lock().await;
     let started = start(CLASS).await;
-    // Few that announce little, and more than there is room for.
+    // Few that announce little, and more than there is room for. Each is of another address: of those that hold as much
+    // as others none makes room for the next, in whatever order they are heard.
     for (connections, announced, displaced) in [(8, 100_000, 0), (16, 9_400_000, 1)] {
         let mut stalled = Vec::new();
-        for address in (1..=4).cycle().take(connections) {
+        for address in 1..=connections {
             let mut tls = started.connect_from(address).await.expect("there is a place");
             stall(&mut tls, announced, 66_000).await;
             stalled.push(tls);
         }
-        let mut other = started.connect_from(5).await.expect("there is a place");
-        // What came before it was heard before.
+        let mut other = started.connect_from(17).await.expect("there is a place");
         assert_eq!(exchange(&mut other, &asking("other", "other.test")).await, Some(200));
         assert_eq!(exchange(&mut other, &with_annotation(400_000)).await, Some(200));
         let mut answered = 0;
