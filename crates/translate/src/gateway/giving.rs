@@ -81,31 +81,35 @@ impl Gateways {
     }
 }
 
-/// The ports to which EndpointSlices lead that Fairway has written, be the Gateway served, refused or gone, and
-/// whosever the Service is now: whoever may delete a Gateway may leave its Service behind. Besides how many are those
+/// The ports to which EndpointSlices lead that Fairway has written, and of which Services, be the Gateway served,
+/// refused or gone, and whosever the Service is now: whoever may delete a Gateway may leave its Service behind. Besides how many are those
 /// of Gateways that are gone, by namespace. Of each namespace no more than its Gateways may have, and as many of those
 /// that are gone: who may write slices makes as many as he likes.
-fn led_to(snapshot: &Snapshot, most: u64) -> (BTreeSet<u16>, BTreeMap<Arc<str>, u64>) {
+fn led_to(
+    snapshot: &Snapshot,
+    most: u64,
+) -> (BTreeMap<u16, BTreeSet<ObjectKey>>, BTreeMap<Arc<str>, u64>) {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let named = snapshot.gateways.keys();
     let named = named.map(|key| ObjectKey::new(key.namespace.clone(), service_name(&key.name)));
     let named: BTreeSet<ObjectKey> = named.collect();
     let mut all: BTreeMap<(&Arc<str>, bool), BTreeSet<u16>> = BTreeMap::new();
+    let mut led_to: BTreeMap<u16, BTreeSet<ObjectKey>> = BTreeMap::new();
     for service in snapshot.slices.keys().filter(|key| is_of_gateway(key)) {
         let own = own_slices(service, snapshot).flat_map(|slice| &slice.ports);
         for port in own.filter_map(|port| port.port) {
             let is_left = !named.contains(service);
             let of_namespace = all.entry((&service.namespace, is_left)).or_default();
-            if of_namespace.len() >= most {
+            if of_namespace.len() >= most && !of_namespace.contains(&port) {
                 break;
             }
             of_namespace.insert(port);
+            led_to.entry(port).or_default().insert(service.clone());
         }
     }
     let left = all.iter().filter(|((_, is_left), _)| *is_left);
     let left = left.map(|((namespace, _), ports)| (Arc::clone(namespace), ports.len() as u64));
-    let left = left.collect();
-    (all.into_values().flatten().collect(), left)
+    (led_to, left.collect())
 }
 
 /// The Service with the name that the Service of a Gateway has.
@@ -166,8 +170,12 @@ spec: {ports: [{port: 80}]}
         let found: Snapshot = objects::snapshot_of([(Path::new("in.yaml"), text.as_str())]);
         assert_eq!(found.slices.values().map(|slices| slices.len()).sum::<usize>(), 22);
         let none = BTreeMap::new();
-        assert_eq!(led_to(&found, 100), (BTreeSet::from([21_000, 21_001, 21_002]), none.clone()));
-        assert_eq!(led_to(&found, 2), (BTreeSet::from([21_000, 21_001]), none));
+        let web = |ports: &[u16]| -> BTreeMap<u16, BTreeSet<ObjectKey>> {
+            let own = BTreeSet::from([ObjectKey::new("shop", "gateway-web")]);
+            ports.iter().map(|port| (*port, own.clone())).collect()
+        };
+        assert_eq!(led_to(&found, 100), (web(&[21_000, 21_001, 21_002]), none.clone()));
+        assert_eq!(led_to(&found, 2), (web(&[21_000, 21_001]), none));
     }
 
     /// Gateways `b/shop` and `shop/next` ask for a port, while slices of Gateways lead on that are gone.
@@ -222,7 +230,7 @@ spec: {ports: [{port: 80}]}
         slice(&mut text, "gateway-web-v4", "fairway", 20_000, 2);
         let found: Snapshot = objects::snapshot_of([(Path::new("in.yaml"), text.as_str())]);
         let (led_to, left) = led_to(&found, 2);
-        assert_eq!(led_to, BTreeSet::from([20_000, 20_001, 21_000, 21_001]));
+        assert!(led_to.into_keys().eq([20_000, 20_001, 21_000, 21_001]));
         assert_eq!(left, BTreeMap::from([("shop".into(), 2)]));
     }
 }

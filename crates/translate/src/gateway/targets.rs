@@ -3,6 +3,7 @@
 //! should say is chosen for those that it does not know yet.
 
 use super::addresses::number;
+use super::service_names::service_name;
 use model::Transport;
 use objects::gateway::{Gateway, Listener};
 use objects::{InText, ObjectKey, PortRef, Service};
@@ -55,8 +56,8 @@ pub(super) struct Supply {
     pub(super) range: RangeInclusive<u16>,
     /// How many the Gateways of a namespace may have.
     pub(super) most: u64,
-    /// To these the EndpointSlices of some Gateway lead still: nobody new gets one, or its clients would come along.
-    pub(super) led_to: BTreeSet<u16>,
+    /// To these the EndpointSlices of these Services lead still: nobody new gets one, or their clients would come along.
+    pub(super) led_to: BTreeMap<u16, BTreeSet<ObjectKey>>,
     /// How many of these are those of Gateways that are gone, by namespace: they count as if these were there.
     pub(super) left: BTreeMap<Arc<str>, u64>,
 }
@@ -86,8 +87,21 @@ struct Giving<'a> {
     given: BTreeMap<ObjectKey, Targets>,
 }
 
+/// How good a Gateway's claim is to the port to which its Service leads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Claim {
+    /// It had it before.
+    Had,
+    /// EndpointSlices of that Service, which nobody but Fairway writes, lead there as well.
+    Leads,
+    /// The Service says so, which its owner may write, and nobody else's slices lead there.
+    Says,
+    /// The clients of somebody else are led there.
+    None,
+}
+
 /// Gives each Gateway its ports. Of two whose Services lead to the same one the Gateway has it that had it `before`,
-/// else the older one.
+/// else the one whose EndpointSlices lead there, else the older one.
 pub(super) fn assign(
     mut asking: Vec<Asking<'_>>,
     supply: &Supply,
@@ -97,11 +111,14 @@ pub(super) fn assign(
     let (taken, counts, given) = (BTreeSet::new(), supply.left.clone(), BTreeMap::new());
     let mut giving = Giving { supply, taken, counts, given };
     let each = |one: &Asking<'_>| one.ports.iter().copied().take(PORTS).collect::<Vec<_>>();
-    for had in [true, false] {
+    for claim in [Claim::Had, Claim::Leads, Claim::Says] {
         for one in &asking {
             for port in each(one) {
-                let Some(target) = one.named(port).map(Target::Open) else { continue };
-                if had == (before(&one.gateway.meta.key, port).as_ref() == Some(&target)) {
+                let Some(number) = one.named(port) else { continue };
+                let target = Target::Open(number);
+                let had = before(&one.gateway.meta.key, port).as_ref() == Some(&target);
+                let found = if had { Claim::Had } else { supply.claim(one.gateway, number) };
+                if claim == found {
                     giving.give(one, port, target);
                 }
             }
@@ -125,6 +142,19 @@ pub(super) fn assign(
         }
     }
     giving.given
+}
+
+impl Supply {
+    /// The claim of a Gateway that did not have this port before.
+    fn claim(&self, gateway: &Gateway, number: u16) -> Claim {
+        let ObjectKey { namespace, name } = &gateway.meta.key;
+        let own = ObjectKey::new(namespace.clone(), service_name(name));
+        match self.led_to.get(&number) {
+            None => Claim::Says,
+            Some(services) if services.contains(&own) => Claim::Leads,
+            Some(_) => Claim::None,
+        }
+    }
 }
 
 impl Asking<'_> {
@@ -181,7 +211,7 @@ impl Giving<'_> {
         let mut numbers = (0..all).map(|step| (from + step) % all);
         let number = |place: usize| first.saturating_add(u16::try_from(place).unwrap_or_default());
         let is_free =
-            |found: &u16| !self.taken.contains(found) && !self.supply.led_to.contains(found);
+            |found: &u16| !self.taken.contains(found) && !self.supply.led_to.contains_key(found);
         numbers.find_map(|place| Some(number(place)).filter(is_free))
     }
 }
@@ -217,6 +247,11 @@ mod tests {
         Arc::new(gateway)
     }
 
+    /// Services of a namespace.
+    fn led(names: &[&str]) -> BTreeSet<ObjectKey> {
+        names.iter().map(|name| ObjectKey::new("a", *name)).collect()
+    }
+
     const HTTP: Port = (Transport::Tcp, 80);
 
     fn of(given: &BTreeMap<ObjectKey, Targets>, gateway: &Gateway) -> Target {
@@ -231,7 +266,7 @@ mod tests {
         let held = service(80, 100);
         let asking = |gateway, service| Asking { gateway, ports: vec![HTTP], service };
         let supply =
-            Supply { range: 100..=102, most: 9, led_to: BTreeSet::new(), left: BTreeMap::new() };
+            Supply { range: 100..=102, most: 9, led_to: BTreeMap::new(), left: BTreeMap::new() };
         let each =
             || vec![asking(fresh, None), asking(&new, Some(&held)), asking(&old, Some(&held))];
         let given = assign(each(), &supply, |_, _| None);
@@ -275,7 +310,7 @@ mod tests {
                 &Supply {
                     range: 100..=109,
                     most: 1,
-                    led_to: BTreeSet::new(),
+                    led_to: BTreeMap::new(),
                     left: BTreeMap::new()
                 },
                 Some(&outside)
@@ -287,7 +322,7 @@ mod tests {
                 &Supply {
                     range: 100..=101,
                     most: 9,
-                    led_to: BTreeSet::new(),
+                    led_to: BTreeMap::new(),
                     left: BTreeMap::new()
                 },
                 None
@@ -297,7 +332,7 @@ mod tests {
         let last = Supply {
             range: u16::MAX..=u16::MAX,
             most: 9,
-            led_to: BTreeSet::new(),
+            led_to: BTreeMap::new(),
             left: BTreeMap::new(),
         };
         assert_eq!(refused(&last, None)[0], "");
@@ -310,7 +345,7 @@ mod tests {
         let supply = Supply {
             range: 100..=101,
             most: 9,
-            led_to: BTreeSet::from([100]),
+            led_to: BTreeMap::from([(100, led(&["gateway-one"]))]),
             left: BTreeMap::new(),
         };
         let given = assign(asking(None), &supply, |_, _| None);
@@ -325,6 +360,28 @@ mod tests {
     }
 
     #[test]
+    fn a_port_to_which_somebody_s_clients_are_led_is_nobody_else_s_whatever_services_say() {
+        let all = gateways(&[("a", "old"), ("a", "one")]);
+        let [old, one] = [&aged(&all[0], 1), &aged(&all[1], 9)];
+        let same = service(80, 100);
+        let supply = |led_to| Supply { range: 100..=102, most: 9, led_to, left: BTreeMap::new() };
+        // As at a start, where nobody had anything before.
+        let given = |supply: &Supply, owner: Option<&'_ Service>| {
+            let asking = |gateway, service| Asking { gateway, ports: vec![HTTP], service };
+            let given =
+                assign(vec![asking(old, Some(&same)), asking(one, owner)], supply, |_, _| None);
+            [of(&given, old), of(&given, one)]
+        };
+        let own =
+            supply(BTreeMap::from([(100, led(&["gateway-one"])), (101, led(&["gateway-old"]))]));
+        assert_eq!(given(&own, Some(&same)), [Target::Wanted(102), Target::Open(100)]);
+        // Also where the one whose slices they are is not asking for it, or is gone.
+        assert_eq!(given(&own, None)[0], Target::Wanted(102));
+        let both = supply(BTreeMap::from([(100, led(&["gateway-one", "gateway-old"]))]));
+        assert_eq!(given(&both, Some(&same))[0], Target::Open(100), "it is the older one");
+    }
+
+    #[test]
     fn a_service_has_a_hundred_ports() {
         let all = gateways(&[("a", "one")]);
         let ports: Vec<Port> = (1..=101).map(|port| (Transport::Tcp, port)).collect();
@@ -334,7 +391,7 @@ mod tests {
             &Supply {
                 range: 1000..=2000,
                 most: 999,
-                led_to: BTreeSet::new(),
+                led_to: BTreeMap::new(),
                 left: BTreeMap::new(),
             },
             |_, _| None,
