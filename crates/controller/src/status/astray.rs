@@ -24,13 +24,11 @@ pub(super) fn of_nobody(service: &ObjectKey, snapshot: &Snapshot) -> Option<Obje
 }
 
 /// Whether EndpointSlices of ours are there for a Service that is gone, or is no Gateway's: somebody took its owner or
-/// its label away. While nobody knows what there is, none is.
+/// its label away.
 fn leads_astray(snapshot: &Snapshot, service: &ObjectKey) -> bool {
-    let is_known =
-        [Kind::Gateway, Kind::Service].iter().all(|kind| !snapshot.unlisted.contains(kind));
     let found = snapshot.services.get(service).and_then(|found| found.made_for.as_ref());
     let is_owned = found.is_some_and(|made| service_name(&made.name) == *service.name);
-    is_known && !is_owned && own_slices(service, snapshot).next().is_some()
+    !is_owned && own_slices(service, snapshot).next().is_some()
 }
 
 #[cfg(test)]
@@ -86,15 +84,13 @@ ports: [{port: 20000}]
             (&lost, &further, false),
             (&lost, "", false),
         ] {
-            let mut known = known(&format!("{service}{slice}"));
+            let known = known(&format!("{service}{slice}"));
             let mut found = touched(&Known::default(), &known, None);
             let all: &[ObjectKey] = if is_astray { std::slice::from_ref(&web) } else { &[] };
             found.dedup();
             assert_eq!(found, all, "{service}{slice}");
             let is_unneeded = service == SERVICE;
             assert_eq!(is_left(&known.snapshot, &web, OURS), is_astray || is_unneeded);
-            known.snapshot.unlisted.insert(Kind::Gateway);
-            assert!(touched(&Known::default(), &known, None).is_empty(), "nobody knows");
         }
     }
 }

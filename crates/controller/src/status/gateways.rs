@@ -508,6 +508,19 @@ impl Keeper {
         self.later.insert(until, id);
     }
 
+    /// Somebody wrote between our read and our write, which is tried again.
+    fn crossed(&mut self, id: Id, failures: u32, now: Moment) {
+        if id.0 == Which::Service && failures >= LASTING {
+            self.tell_failure(&id, "somebody else writes it all the time", now);
+        }
+        if let Some(failures) = pauses_after(id.0, failures) {
+            return self.put_off(id, failures, now);
+        }
+        let track = self.tracks.entry(id.clone()).or_default();
+        track.failures = u32::from(id.0 == Which::Service);
+        self.pending.insert(id);
+    }
+
     fn tell_failure(&mut self, (which, key): &Id, reason: &str, now: Moment) {
         if self.naming.is_due(now) {
             tracing::warn!(
@@ -550,7 +563,7 @@ impl Keeper {
                     self.tracks.remove(&id);
                 }
             }
-            Outcome::Conflict => self.pending.insert(id),
+            Outcome::Conflict => self.crossed(id, failures, now),
             Outcome::Refused(reason) => {
                 self.refusals.tell(&id, &reason, now);
                 if let Some(at) = track.look_again(REFUSED, now) {
@@ -588,10 +601,33 @@ impl Keeper {
     }
 }
 
+/// As after how many failures it is paused where somebody's write has come between for so many times in a row before;
+/// none: not at all. Of what has no pace of its own only the first time is tried again at once.
+fn pauses_after(which: Which, failures: u32) -> Option<u32> {
+    (which == Which::Service && failures > 0).then(|| failures.min(LASTING))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{KEPT, LONGEST_PAUSE, Moment, NOBODYS, QUARREL, QUARRELS, REFUSED, Track, Wanted};
+    use super::super::later::pause;
+    use super::super::which::Which;
+    use super::{
+        KEPT, LONGEST_PAUSE, Moment, NOBODYS, QUARREL, QUARRELS, REFUSED, Track, Wanted,
+        pauses_after,
+    };
     use std::time::Duration;
+
+    #[test]
+    fn who_writes_a_service_all_the_time_is_answered_with_pauses() {
+        let mut failures = 0;
+        let pauses = (0..8).map(|_| {
+            let found = pauses_after(Which::Service, failures);
+            failures = found.unwrap_or(0) + 1;
+            found.map_or(0, |_| pause(failures).as_secs())
+        });
+        assert_eq!(pauses.collect::<Vec<_>>(), [0, 1, 2, 4, 4, 4, 4, 4]);
+        assert_eq!(pauses_after(Which::Gateway, 9), None, "its namespace has a pace");
+    }
 
     #[test]
     fn what_is_undone_again_and_again_is_a_quarrel_and_what_is_undone_once_in_a_while_is_none() {

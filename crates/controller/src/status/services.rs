@@ -375,10 +375,10 @@ impl Scribe {
         let version = before.as_ref().and_then(|(meta, _)| meta.resource_version.clone());
         let (made, refused) = match before {
             None => (self.make(&key, made).await?.metadata, None),
-            // Replicas come and go, also while the Service itself may not be changed.
+            // Replicas come and go, also while the Service itself may not be changed, or is by somebody else all the time.
             Some((meta, spec)) => match self.mend(&key, made, (&meta, &spec)).await {
                 Ok(made) => (made.metadata, None),
-                Err(refused @ Outcome::Forbidden(_)) => (meta, Some(refused)),
+                Err(refused @ (Outcome::Forbidden(_) | Outcome::Conflict)) => (meta, Some(refused)),
                 Err(bad) => return Err(bad),
             },
         };
@@ -642,6 +642,19 @@ mod tests {
 
     #[tokio::test]
     async fn endpoints_follow_the_replicas_while_a_policy_denies_changes_of_the_service() {
+        let Err(Outcome::Forbidden(reason)) = endpoints_are_written(422).await else {
+            panic!("it is forbidden")
+        };
+        assert!(reason.contains("the Service says no"), "{reason}");
+    }
+
+    #[tokio::test]
+    async fn endpoints_follow_the_replicas_while_somebody_writes_the_service_all_the_time() {
+        assert_eq!(endpoints_are_written(409).await, Err(Outcome::Conflict));
+    }
+
+    /// Where changes of the Service end so.
+    async fn endpoints_are_written(code: u16) -> Result<Outcome, Outcome> {
         let written = Arc::new(Mutex::new(Vec::new()));
         let seen = written.clone();
         let wanted = GatewayService {
@@ -661,7 +674,7 @@ mod tests {
             });
             match path.rsplit('/').next() {
                 Some("gateway-web") if method == Method::GET => (200, json!({"metadata": meta, "spec": {}})),
-                Some("gateway-web") => refusal(422, "ValidatingAdmissionPolicy denied request"),
+                Some("gateway-web") => refusal(code, "the Service says no"),
                 Some("endpointslices") => (200, json!({"metadata": {}, "items": [slice]})),
                 Some(_) if method == Method::GET => refusal(404, "not found"),
                 _ => {
@@ -679,14 +692,13 @@ mod tests {
             controller: OURS.into(),
         };
         let outcome = scribe.write(&ObjectKey::new("shop", "web"), Some(&wanted)).await;
-        let Err(Outcome::Forbidden(reason)) = outcome else { panic!("{outcome:?}") };
-        assert!(reason.contains("ValidatingAdmissionPolicy denied request"), "{reason}");
         let written = written.lock();
         assert_eq!(written.len(), 1, "{written:?}");
         assert_eq!(written[0]["endpoints"][0]["addresses"], json!(["10.0.0.7"]));
         let meta = &written[0]["metadata"];
         assert_eq!(meta["ownerReferences"][0]["uid"], "s");
         assert_eq!(meta["labels"]["gateway.networking.k8s.io/gateway-name"], "web");
+        outcome
     }
 
     #[tokio::test]
