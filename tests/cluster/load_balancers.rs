@@ -158,15 +158,35 @@ pub(crate) async fn prepare(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
+/// Has the Service of the older Gateway lead to this port.
+async fn steal(cluster: &Cluster, port: u16) -> Result<()> {
+    let stolen = Patch::Strategic(json!({"spec": {"ports": [{"port": 8080, "targetPort": port}]}}));
+    services(cluster).patch("gateway-one", &PatchParams::default(), &stolen).await?;
+    Ok(())
+}
+
+/// Where a Service is changed while nobody looks, its Gateway gets another port, and none of somebody else's.
+async fn takes_nothing_at_a_start(cluster: &Cluster, theirs: u16) -> Result<()> {
+    serves("two", (REPLICA, theirs)).await?;
+    let own = eventually("the port to be given back", PATIENCE, async || {
+        let now = target(cluster, "one", 8080).await?;
+        ensure!(now != theirs, "it is the other one's");
+        anyhow::Ok(now)
+    })
+    .await?;
+    serves("one", (REPLICA, own)).await?;
+    let kept = target(cluster, "two", 8080).await?;
+    ensure!(kept == theirs, "it has {kept} now, and had {theirs}");
+    Ok(())
+}
+
 /// Whoever comes later keeps the ports, and takes none of somebody else's, whatever is written into the Service.
 async fn keeps(cluster: &Cluster, targets: &[u16]) -> Result<()> {
     for (name, known) in ["one", "two"].into_iter().zip(targets) {
         serves(name, (REPLICA, *known)).await?;
         ensure!(target(cluster, name, 8080).await? == *known, "{name} has another port");
     }
-    let stolen =
-        Patch::Strategic(json!({"spec": {"ports": [{"port": 8080, "targetPort": targets[1]}]}}));
-    services(cluster).patch("gateway-one", &PatchParams::default(), &stolen).await?;
+    steal(cluster, targets[1]).await?;
     eventually("the port to be given back", PATIENCE, async || {
         let now = target(cluster, "one", 8080).await?;
         ensure!(now == targets[0], "it is {now}, which was {}", targets[0]);
@@ -238,6 +258,10 @@ fn a_gateway_has_a_load_balancer_with_ports_of_its_own_and_is_programmed_once_it
         fairway.stop().await?;
         let fairway = Fairway::start_as(cluster, "fairway-0", &FLAGS).await?;
         keeps(cluster, &targets).await?;
+        fairway.stop().await?;
+        steal(cluster, targets[1]).await?;
+        let fairway = Fairway::start_as(cluster, "fairway-0", &FLAGS).await?;
+        takes_nothing_at_a_start(cluster, targets[1]).await?;
         api(cluster, "Gateway").delete("one", &Default::default()).await?;
         eventually("the Service to go", PATIENCE, async || {
             ensure!(services(cluster).get_opt("gateway-one").await?.is_none(), "it is there");
