@@ -39,9 +39,30 @@ impl BlockList {
 
     /// Whether a value is in it; an empty one is none for patterns (ngx_http_map_find). What is too hard for a pattern
     /// to tell counts as found.
-    pub fn has(&self, value: &str, steps: &Steps) -> bool {
-        let found = |pattern: &Pattern| pattern.try_match(value.as_bytes(), steps).unwrap_or(true);
-        self.values.contains(&value.to_ascii_lowercase())
+    pub fn has(&self, value: &[u8], steps: &Steps) -> bool {
+        let found = |pattern: &Pattern| pattern.try_match(value, steps).unwrap_or(true);
+        let is_one = |text: &str| self.values.contains(&text.to_ascii_lowercase());
+        std::str::from_utf8(value).is_ok_and(is_one)
             || (!value.is_empty() && self.patterns.iter().any(found))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::BlockList;
+    use crate::{Pattern, Steps};
+
+    #[test]
+    fn a_byte_that_is_no_text_hides_nothing_beside_it() {
+        let pattern = |text: &str| Pattern::new(text, true).expect("an expression");
+        let patterns = vec![pattern("evil.bot"), pattern(r"\xf6bot")];
+        let list = BlockList { values: ["bad".to_owned()].into(), patterns };
+        let steps = Steps::new(10_000);
+        for value in [&b"evil\xffbot"[..], b"\xf6bot", b"BAD"] {
+            assert!(list.has(value, &steps), "{}", value.escape_ascii());
+        }
+        for value in [&b"good\xff"[..], b"bad\xff", b""] {
+            assert!(!list.has(value, &steps), "{}", value.escape_ascii());
+        }
     }
 }

@@ -4,7 +4,7 @@
 use super::address::Address;
 use super::astray;
 use super::document::Wanted;
-use super::later::{Later, Naming, Silence, pause};
+use super::later::{Later, Naming, Silence, crossed, pause};
 use super::leave::{self, Leaving};
 use super::pending::Pending;
 use super::refusals::Refusals;
@@ -421,8 +421,7 @@ impl Keeper {
         }
     }
 
-    /// Whether every replica serves what an object is to be told; otherwise it waits. What was written already is
-    /// only put right.
+    /// Whether every replica serves what an object is to be told, or else it waits; what was written is put right.
     fn may_tell(&mut self, id: &Id, wanted: &Wanted, now: Moment) -> bool {
         let track = self.tracks.get(id);
         let is_told = track.is_some_and(|track| track.written.as_ref() == Some(wanted));
@@ -508,16 +507,14 @@ impl Keeper {
         self.later.insert(until, id);
     }
 
-    /// Somebody wrote between our read and our write, which is tried again.
+    /// Somebody wrote between our read and our write. Services have no pace of their own ([`Pending`]).
     fn crossed(&mut self, id: Id, failures: u32, now: Moment) {
-        if id.0 == Which::Service && failures >= LASTING {
+        let again = crossed(failures, LASTING).filter(|_| id.0 == Which::Service);
+        if let Some(failures) = again {
             self.tell_failure(&id, "somebody else writes it all the time", now);
-        }
-        if let Some(failures) = pauses_after(id.0, failures) {
             return self.put_off(id, failures, now);
         }
-        let track = self.tracks.entry(id.clone()).or_default();
-        track.failures = u32::from(id.0 == Which::Service);
+        self.tracks.entry(id.clone()).or_default().failures = u32::from(id.0 == Which::Service);
         self.pending.insert(id);
     }
 
@@ -601,33 +598,10 @@ impl Keeper {
     }
 }
 
-/// As after how many failures it is paused where somebody's write has come between for so many times in a row before;
-/// none: not at all. Of what has no pace of its own only the first time is tried again at once.
-fn pauses_after(which: Which, failures: u32) -> Option<u32> {
-    (which == Which::Service && failures > 0).then(|| failures.min(LASTING))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::later::pause;
-    use super::super::which::Which;
-    use super::{
-        KEPT, LONGEST_PAUSE, Moment, NOBODYS, QUARREL, QUARRELS, REFUSED, Track, Wanted,
-        pauses_after,
-    };
+    use super::{KEPT, LONGEST_PAUSE, Moment, NOBODYS, QUARREL, QUARRELS, REFUSED, Track, Wanted};
     use std::time::Duration;
-
-    #[test]
-    fn who_writes_a_service_all_the_time_is_answered_with_pauses() {
-        let mut failures = 0;
-        let pauses = (0..8).map(|_| {
-            let found = pauses_after(Which::Service, failures);
-            failures = found.unwrap_or(0) + 1;
-            found.map_or(0, |_| pause(failures).as_secs())
-        });
-        assert_eq!(pauses.collect::<Vec<_>>(), [0, 1, 2, 4, 4, 4, 4, 4]);
-        assert_eq!(pauses_after(Which::Gateway, 9), None, "its namespace has a pace");
-    }
 
     #[test]
     fn what_is_undone_again_and_again_is_a_quarrel_and_what_is_undone_once_in_a_while_is_none() {

@@ -17,6 +17,12 @@ pub(super) fn pause(failures: u32) -> Duration {
     doubled.min(LONGEST)
 }
 
+/// As after how many failures it is paused where somebody's write has come between for so many times in a row before;
+/// none: not at all, the first time. As after `most` at most.
+pub(super) fn crossed(failures: u32, most: u32) -> Option<u32> {
+    (failures > 0).then(|| failures.min(most))
+}
+
 /// The API server did not answer, or answers nobody: nothing is sent for a while.
 #[derive(Debug, Default)]
 pub(super) struct Silence {
@@ -95,9 +101,20 @@ impl<K: Ord> Later<K> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FIRST, LONGEST, Later, NAMED_EACH, Naming, Silence, pause};
+    use super::{FIRST, LONGEST, Later, NAMED_EACH, Naming, Silence, crossed, pause};
     use crate::clock::Moment;
     use std::time::Duration;
+
+    #[test]
+    fn who_writes_between_all_the_time_is_answered_with_pauses() {
+        let mut failures = 0;
+        let pauses = (0..8).map(|_| {
+            let found = crossed(failures, 3);
+            failures = found.unwrap_or(0) + 1;
+            found.map_or(0, |_| pause(failures).as_secs())
+        });
+        assert_eq!(pauses.collect::<Vec<_>>(), [0, 1, 2, 4, 4, 4, 4, 4]);
+    }
 
     #[test]
     fn who_fails_waits_twice_as_long_each_time_up_to_a_bound() {

@@ -375,7 +375,7 @@ impl Scribe {
         let version = before.as_ref().and_then(|(meta, _)| meta.resource_version.clone());
         let (made, refused) = match before {
             None => (self.make(&key, made).await?.metadata, None),
-            // Replicas come and go, also while the Service itself may not be changed, or is by somebody else all the time.
+            // Replicas come and go, also while the Service itself may not be changed, or is changed all the time.
             Some((meta, spec)) => match self.mend(&key, made, (&meta, &spec)).await {
                 Ok(made) => (made.metadata, None),
                 Err(refused @ (Outcome::Forbidden(_) | Outcome::Conflict)) => (meta, Some(refused)),

@@ -7,7 +7,8 @@ use super::{Stop, redirects};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::snippet::{
-    AllPlain, AnswerHeaders, Effects, Fill, InputField, Size, Told, is_authority, on_machine, room,
+    AllPlain, AnswerHeaders, Effects, Fill, InputField, Size, Told, bytes_of, is_authority,
+    on_machine, room,
 };
 use crate::variables::fastcgi;
 use bytes::Bytes;
@@ -97,7 +98,7 @@ pub(super) fn towards_upstream(exchange: &mut Exchange) -> Result<Replaced, Stop
         running.of_request.told = told.unwrap_or_default();
     }
     let body = match &effects.body {
-        Some(body) => on_machine(exchange, |machine| machine.expand(body))?.map(Bytes::from),
+        Some(body) => on_machine(exchange, |machine| machine.expand(body))?.map(bytes_of),
         None => (!effects.passes_body).then(Bytes::new),
     };
     let method = method(exchange, effects)?;
@@ -126,7 +127,7 @@ fn set_params(exchange: &mut Exchange, effects: &Effects) -> Result<(), Stop> {
         for (name, value, always) in &effects.params {
             let value = machine.expand_parameter(value)?;
             if *always || !value.is_empty() {
-                params.push((Bytes::copy_from_slice(name.as_bytes()), Bytes::from(value)));
+                params.push((Bytes::copy_from_slice(name.as_bytes()), bytes_of(value)));
             }
         }
         Ok(params)

@@ -6,8 +6,7 @@ use super::{Stop, client_address, errors, find_location, headers, program, rewri
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::generation::ErrorPages;
-use crate::snippet::on_machine;
-use bytes::Bytes;
+use crate::snippet::{bytes_of, on_machine};
 use http::StatusCode;
 use model::snippet::{ErrorCode, ErrorPage, ErrorTarget, Template};
 use wire::{Body, Response, Source};
@@ -195,7 +194,7 @@ fn by_value(
 fn away(location: String, shown: Option<u16>) -> Response {
     let status = shown.filter(|status| matches!(status, 301 | 302 | 303 | 307 | 308));
     let status = status.and_then(|status| StatusCode::from_u16(status).ok());
-    Response::redirect(status.unwrap_or(StatusCode::FOUND), Bytes::from(location))
+    Response::redirect(status.unwrap_or(StatusCode::FOUND), bytes_of(location))
 }
 
 /// What stays of the answer that is replaced.

@@ -49,7 +49,7 @@ pub(crate) use limits::{Full, Judgement};
 pub(crate) use lower::transferred;
 pub(crate) use plan::Plan;
 pub(crate) use servers::{OwnServers, expressions};
-pub(crate) use text::{AllPlain, Fill};
+pub(crate) use text::{AllPlain, Fill, bytes_of};
 pub(crate) use towards::{Told, Towards, is_authority};
 
 use crate::error::Error;

@@ -275,7 +275,8 @@ fn noted(exchange: &Exchange, what: impl Fn(&Running) -> &'static str) -> &'stat
 fn has_invalid_referer(exchange: &Exchange) -> bool {
     let Some(level) = exchange.level() else { return false };
     let Some(referers) = &level.settings.access.valid_referers else { return false };
-    let referer = exchange.request.headers.text("referer");
+    // One with a byte that is no UTF-8 is there all the same.
+    let referer = exchange.request.headers.get("referer").map(route::path::text);
     let server = exchange.place.as_ref().map(|place| &place.site.server);
     let Some(running) = &exchange.snippet else { return false };
     let taken = &running.of_request.steps_of_referers;
@@ -284,7 +285,8 @@ fn has_invalid_referer(exchange: &Exchange) -> bool {
     let is_own = |host: &str, state: &mut State| {
         server.map_or(Ok(false), |server| is_name_of(server, host, &state.steps_of_patterns))
     };
-    let is_invalid = is_invalid_referer(referers, referer, is_own, &mut state).unwrap_or(true);
+    let is_invalid =
+        is_invalid_referer(referers, referer.as_deref(), is_own, &mut state).unwrap_or(true);
     taken.set(STEPS_OF_REFERERS.saturating_sub(state.steps_of_patterns.left()));
     is_invalid
 }

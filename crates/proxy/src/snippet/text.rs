@@ -3,6 +3,15 @@
 use bytes::Bytes;
 use model::snippet::Template;
 use snippet::run::Exceeded;
+use std::borrow::Cow;
+
+/// What a program made of a request, as the bytes that it was made of ([`model::text_of_bytes`]).
+pub(crate) fn bytes_of(text: String) -> Bytes {
+    match route::path::bytes(&text) {
+        Cow::Owned(bytes) => bytes.into(),
+        Cow::Borrowed(_) => text.into(),
+    }
+}
 
 /// The value of a field; one without variables is ready to be written.
 #[derive(Debug)]

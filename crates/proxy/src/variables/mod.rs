@@ -208,10 +208,12 @@ fn filled_by(
     if !texts.are_overlong() && texts.may_have(out.len()) { out } else { String::new() }
 }
 
+/// Bytes that are no UTF-8 count as the characters of Latin-1. What stands beside them stays: one such byte hides
+/// nothing from who looks for the rest.
 fn text(bytes: &[u8], out: &mut String) {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => out.push_str(text),
-        Err(_) => out.extend(bytes.iter().map(|&byte| char::from(byte))),
+    for chunk in bytes.utf8_chunks() {
+        out.push_str(chunk.valid());
+        out.extend(chunk.invalid().iter().map(|&byte| char::from(byte)));
     }
 }
 
@@ -261,8 +263,10 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::BodyBytesSent => number(log.body_sent, out),
         V::BytesSent => number(log.sent, out),
         V::Host => out.push_str(&exchange.host),
-        // What is no request has none, and no method.
-        V::ServerProtocol if request.method.as_str() == "-" => out.push('-'),
+        // What is no request has none, and neither method nor target. A method may be called so.
+        V::ServerProtocol if request.target.is_empty() && request.method.as_str() == "-" => {
+            out.push('-');
+        }
         V::ServerProtocol => out.push_str(request.version.as_str()),
         V::Http2 => out.push_str(if request.version == wire::Version::Http2 { "h2" } else { "" }),
         V::Pipe => out.push('.'),

@@ -1,7 +1,7 @@
 //! What snippets make of requests, over real sockets: the order of programs, locations and guards is nginx's.
 
 use crate::bed;
-use crate::bed::{MAIN, apply, put_upstream, start, talk};
+use crate::bed::{MAIN, apply, connect, put_upstream, start, talk};
 use model::policy::{Access, Policy, Rewrite};
 use model::snippet::Scope;
 use model::{
@@ -929,6 +929,51 @@ async fn expressions_see_the_bytes_of_a_path_and_may_part_those_of_a_character()
     ] {
         assert_eq!(told(&native, path).await, expected, "{path}");
     }
+}
+
+#[tokio::test]
+async fn a_byte_that_is_no_text_hides_nothing_beside_it() {
+    let native = Host::of("", "if ($http_user_agent ~ \"böse\") { return 403; }")
+        .path("/cookie", "if ($cookie_u ~ \"^ä\") { return 403; }", Policy::default())
+        .path("/uri", "if ($request_uri ~ \"/geheim-ä\") { return 403; }", Policy::default())
+        .path(
+            "/none",
+            "valid_referers none *.good.test; if ($invalid_referer) { return 403; } return 200 in;",
+            Policy::default(),
+        )
+        .path(
+            "/old",
+            "if ($server_protocol = \"HTTP/1.0\") { return 403; } return 200 in;",
+            Policy::default(),
+        )
+        .path("/away", "error_page 418 http://a.test/?x=$uri; return 418;", Policy::default());
+    let native = native.serve().await;
+    for (line, field, expected) in [
+        (&b"GET / HTTP/1.1"[..], &b"User-Agent: b\xc3\xb6se \xff"[..], "403 page"),
+        (b"GET /cookie HTTP/1.1", b"Cookie: u=\xc3\xa4\xff", "403 page"),
+        (b"GET /uri/geheim-\xc3\xa4?\xff HTTP/1.1", b"A: b", "403 page"),
+        (b"GET /none HTTP/1.1", b"Referer: http://evil.test/\xff", "403 page"),
+        (b"GET /none HTTP/1.1", b"Referer: http://a.good.test/\xff", "200 in"),
+        (b"GET /none HTTP/1.1", b"A: b", "200 in"),
+        (b"- /old HTTP/1.0", b"A: b", "403 page"),
+        (b"- /old HTTP/1.1", b"A: b", "200 in"),
+    ] {
+        let head = [line, b"\r\nHost: a.test\r\nConnection: close\r\n", field, b"\r\n\r\n"];
+        let answer = talk(&native, &head.concat()).await;
+        assert_eq!(brief(&answer), expected, "{} {}", line.escape_ascii(), field.escape_ascii());
+    }
+    // What a text is made of leaves as the bytes that it was.
+    let mut tcp = connect(&native).await;
+    let head = b"GET /away/%e4 HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+    tcp.write_all(head).await.expect("written");
+    let mut answer = Vec::new();
+    tcp.read_to_end(&mut answer).await.expect("an answer");
+    let location = &b"?x=/away/\xe4\r\n"[..];
+    assert!(
+        answer.windows(location.len()).any(|found| found == location),
+        "{}",
+        answer.escape_ascii()
+    );
 }
 
 #[tokio::test]

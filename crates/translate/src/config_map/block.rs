@@ -98,7 +98,7 @@ mod tests {
     use model::{BlockList, Steps};
 
     fn has(list: &BlockList, value: &str) -> bool {
-        list.has(value, &Steps::default())
+        list.has(value.as_bytes(), &Steps::default())
     }
 
     #[test]

@@ -82,9 +82,9 @@ impl Gateways {
 }
 
 /// The ports to which EndpointSlices lead that Fairway has written, and of which Services, be the Gateway served,
-/// refused or gone, and whosever the Service is now: whoever may delete a Gateway may leave its Service behind. Besides how many are those
-/// of Gateways that are gone, by namespace. Of each namespace no more than its Gateways may have, and as many of those
-/// that are gone: who may write slices makes as many as he likes.
+/// refused or gone, and whosever the Service is now: whoever may delete a Gateway may leave its Service behind. Besides
+/// how many are those of Gateways that are gone, by namespace. Of each namespace no more than its Gateways may have,
+/// and as many of those that are gone: who may write slices makes as many as he likes.
 fn led_to(
     snapshot: &Snapshot,
     most: u64,

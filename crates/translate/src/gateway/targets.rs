@@ -56,7 +56,7 @@ pub(super) struct Supply {
     pub(super) range: RangeInclusive<u16>,
     /// How many the Gateways of a namespace may have.
     pub(super) most: u64,
-    /// To these the EndpointSlices of these Services lead still: nobody new gets one, or their clients would come along.
+    /// To these the EndpointSlices of these Services lead still: nobody new gets one, or clients would come along.
     pub(super) led_to: BTreeMap<u16, BTreeSet<ObjectKey>>,
     /// How many of these are those of Gateways that are gone, by namespace: they count as if these were there.
     pub(super) left: BTreeMap<Arc<str>, u64>,

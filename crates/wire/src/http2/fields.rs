@@ -4,6 +4,7 @@ use crate::headers::line;
 use crate::{Headers, NameSet};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use std::cell::RefCell;
 
 /// Fields that a head may get besides, when they are a map: its date and its length.
 const BESIDES: usize = 2;
@@ -43,6 +44,7 @@ without_memory! {
     "x-forwarded-host" "x-forwarded-port" "x-forwarded-proto" "x-forwarded-scheme" "x-scheme"
     "grpc-status" "grpc-message" "grpc-accept-encoding"
     "content-type" "strict-transport-security" "user-agent" "accept" "te" "grpc-encoding"
+    "date" "server" "vary" "cache-control"
 }
 
 /// How many of them have another value for each request or client. The table of fields that a connection keeps (RFC
@@ -50,17 +52,42 @@ without_memory! {
 /// it.
 const PASSING: usize = 5;
 
+/// Longer values pass, too: the table has 4096 bytes.
+const LONGEST_KEPT: usize = 1 << 10;
+
+thread_local! {
+    /// The last value of each name that is often sent: most of the next ones are the same.
+    static LAST: RefCell<[Bytes; OFTEN_NAMES.len()]> =
+        const { RefCell::new([const { Bytes::new() }; OFTEN_NAMES.len()]) };
+}
+
 /// Appends a field, unless it cannot be said in HTTP/2.
 pub fn append(map: &mut HeaderMap, name: &[u8], value: Bytes) {
-    let (name, passes) = match OFTEN.position(name) {
-        Some(often) => (Ok(OFTEN_NAMES[often].clone()), often < PASSING),
-        None => (HeaderName::from_bytes(name), false),
+    let often = OFTEN.position(name);
+    let name = match often {
+        Some(often) => Ok(OFTEN_NAMES[often].clone()),
+        None => HeaderName::from_bytes(name),
     };
+    let passes = often.is_some_and(|often| often < PASSING) || value.len() > LONGEST_KEPT;
+    let value = if passes { value } else { own(often, &value) };
     if let (Ok(name), Ok(mut value)) = (name, HeaderValue::from_maybe_shared(value)) {
         // What the h2 crate calls sensitive is written as a literal that is never indexed (RFC 7541 section 6.2.3).
         value.set_sensitive(passes);
         map.append(name, value);
     }
+}
+
+/// A value in memory of its own. The table of a connection keeps it for as long as that lives, and would keep all that
+/// was read with it, 16 KiB or more for each of some sixty short fields.
+fn own(often: Option<usize>, value: &Bytes) -> Bytes {
+    let Some(often) = often else { return Bytes::copy_from_slice(value) };
+    LAST.with_borrow_mut(|last| {
+        let last = &mut last[often];
+        if last != value {
+            *last = Bytes::copy_from_slice(value);
+        }
+        last.clone()
+    })
 }
 
 /// As phases see them, those of a name together.
@@ -105,6 +132,24 @@ mod tests {
         for name in ["x-forwarded-host", "X-Scheme", "grpc-status", "content-type", "x-other"] {
             assert!(!passes(name), "{name}");
         }
+    }
+
+    #[test]
+    fn what_a_table_may_keep_keeps_nothing_else_in_memory() {
+        let read = Bytes::from(vec![b'a'; 16 << 10]);
+        let mut map = HeaderMap::new();
+        for (name, length) in
+            [("content-range", 20), ("content-type", 20), ("content-type", 21), ("x-long", 1024)]
+        {
+            append(&mut map, name.as_bytes(), read.slice(..length));
+        }
+        assert!(read.is_unique(), "nobody else has it");
+        // What no table keeps is gone with its head.
+        append(&mut map, b"x-longer", read.slice(..1025));
+        append(&mut map, b"x-request-id", read.slice(..32));
+        assert!(map["x-longer"].is_sensitive() && !map["x-long"].is_sensitive());
+        drop(map);
+        assert!(read.is_unique());
     }
 
     #[test]
