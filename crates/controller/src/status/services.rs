@@ -30,8 +30,8 @@ use translate::gateway::{
 /// Endpoints of a slice at most, as its definition says.
 const ENDPOINTS: usize = 1000;
 /// What it takes to write them.
-const RIGHTS: &str = "the rights of deploy/gateway-services.yaml (of the chart: controller.extraArgs.gateway-services), and \
-                      no quota or policy of the namespace that says no";
+const RIGHTS: &str = "the rights of deploy/gateway-services.yaml (of the chart: controller.extraArgs.gateway-services) and \
+                      of deploy/rbac.yaml, and no quota or policy of the namespace that says no";
 
 /// The EndpointSlices of a Service, as they were seen.
 pub(super) type Slices = Arc<OrdMap<ObjectKey, Arc<objects::EndpointSlice>>>;
