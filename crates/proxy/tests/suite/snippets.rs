@@ -1,7 +1,7 @@
 //! What snippets make of requests, over real sockets: the order of programs, locations and guards is nginx's.
 
 use crate::bed;
-use crate::bed::{MAIN, apply, connect, put_upstream, start, talk};
+use crate::bed::{MAIN, apply, put_upstream, start, talk};
 use model::policy::{Access, Policy, Rewrite};
 use model::snippet::Scope;
 use model::{
@@ -963,7 +963,7 @@ async fn a_byte_that_is_no_text_hides_nothing_beside_it() {
         assert_eq!(brief(&answer), expected, "{} {}", line.escape_ascii(), field.escape_ascii());
     }
     // What a text is made of leaves as the bytes that it was.
-    let mut tcp = connect(&native).await;
+    let mut tcp = bed::connect(&native).await;
     let head = b"GET /away/%e4 HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
     tcp.write_all(head).await.expect("written");
     let mut answer = Vec::new();
