@@ -520,11 +520,13 @@ fn http2(exchange: &Exchange, secure: bool) -> Option<Head> {
     }
     let headers = head.headers_mut();
     headers.reserve(request.headers.len() + USUAL);
-    // One piece of memory for all that is written here.
+    // One piece of memory for what is written here and passes.
     let mut values = BytesMut::with_capacity(VALUES);
     let mut put = |name: &[u8], value: &[u8]| {
-        values.extend_from_slice(value);
-        append(headers, name, values.split().freeze());
+        append(headers, name, value, || {
+            values.extend_from_slice(value);
+            values.split().freeze()
+        });
     };
     set_all(exchange, |name, value| {
         if !(secure && name.eq_ignore_ascii_case(b"host")) {
@@ -544,10 +546,10 @@ fn http2(exchange: &Exchange, secure: bool) -> Option<Head> {
         put(hops::NAME.as_bytes(), hops);
     }
     for field in travelling(exchange, hops.as_ref()) {
-        append(headers, field.name, request.headers.kept(&field));
+        append(headers, field.name, field.value, || request.headers.kept(&field));
     }
     for (name, value) in brought(exchange) {
-        append(headers, name, Bytes::copy_from_slice(value));
+        append(headers, name, value, || Bytes::copy_from_slice(value));
     }
     let trailers = (!request.body.is_empty()).then(|| trailers(exchange));
     Some(Head::Http2(Box::new((head, trailers))))

@@ -24,7 +24,7 @@ pub fn to_map(headers: &Headers) -> HeaderMap {
         if field.is_one_of(&CONNECTION) {
             continue;
         }
-        append(&mut map, field.name, headers.kept(&field));
+        append(&mut map, field.name, field.value, || headers.kept(&field));
     }
     map
 }
@@ -61,15 +61,16 @@ thread_local! {
         const { RefCell::new([const { Bytes::new() }; OFTEN_NAMES.len()]) };
 }
 
-/// Appends a field, unless it cannot be said in HTTP/2.
-pub fn append(map: &mut HeaderMap, name: &[u8], value: Bytes) {
+/// Appends a field, unless it cannot be said in HTTP/2. `shared` is the same value, to be kept as long as its head is
+/// under way.
+pub fn append(map: &mut HeaderMap, name: &[u8], value: &[u8], shared: impl FnOnce() -> Bytes) {
     let often = OFTEN.position(name);
     let name = match often {
         Some(often) => Ok(OFTEN_NAMES[often].clone()),
         None => HeaderName::from_bytes(name),
     };
     let passes = often.is_some_and(|often| often < PASSING) || value.len() > LONGEST_KEPT;
-    let value = if passes { value } else { own(often, &value) };
+    let value = if passes { shared() } else { own(often, value) };
     if let (Ok(name), Ok(mut value)) = (name, HeaderValue::from_maybe_shared(value)) {
         // What the h2 crate calls sensitive is written as a literal that is never indexed (RFC 7541 section 6.2.3).
         value.set_sensitive(passes);
@@ -79,11 +80,11 @@ pub fn append(map: &mut HeaderMap, name: &[u8], value: Bytes) {
 
 /// A value in memory of its own. The table of a connection keeps it for as long as that lives, and would keep all that
 /// was read with it, 16 KiB or more for each of some sixty short fields.
-fn own(often: Option<usize>, value: &Bytes) -> Bytes {
+fn own(often: Option<usize>, value: &[u8]) -> Bytes {
     let Some(often) = often else { return Bytes::copy_from_slice(value) };
     LAST.with_borrow_mut(|last| {
         let last = &mut last[often];
-        if last != value {
+        if *last != value {
             *last = Bytes::copy_from_slice(value);
         }
         last.clone()
@@ -122,7 +123,7 @@ mod tests {
     fn values_of_one_request_or_client_stay_out_of_the_peers_table() {
         let mut map = HeaderMap::new();
         let mut passes = |name: &str| {
-            append(&mut map, name.as_bytes(), Bytes::from_static(b"value"));
+            append(&mut map, name.as_bytes(), b"value", || Bytes::from_static(b"value"));
             map[&name.to_ascii_lowercase()].is_sensitive()
         };
         for name in ["X-Request-ID", "x-real-ip", "X-Forwarded-For", "grpc-timeout", "traceparent"]
@@ -141,12 +142,12 @@ mod tests {
         for (name, length) in
             [("content-range", 20), ("content-type", 20), ("content-type", 21), ("x-long", 1024)]
         {
-            append(&mut map, name.as_bytes(), read.slice(..length));
+            append(&mut map, name.as_bytes(), &read[..length], || read.slice(..length));
         }
         assert!(read.is_unique(), "nobody else has it");
         // What no table keeps is gone with its head.
-        append(&mut map, b"x-longer", read.slice(..1025));
-        append(&mut map, b"x-request-id", read.slice(..32));
+        append(&mut map, b"x-longer", &read[..1025], || read.slice(..1025));
+        append(&mut map, b"x-request-id", &read[..32], || read.slice(..32));
         assert!(map["x-longer"].is_sensitive() && !map["x-long"].is_sensitive());
         drop(map);
         assert!(read.is_unique());
@@ -157,7 +158,9 @@ mod tests {
         let mut map = HeaderMap::new();
         assert_eq!(from_map(&map).added(), 0);
         for (name, value) in [("b", "1"), ("a", ""), ("b", "2")] {
-            append(&mut map, name.as_bytes(), Bytes::from_static(value.as_bytes()));
+            append(&mut map, name.as_bytes(), value.as_bytes(), || {
+                Bytes::from_static(value.as_bytes())
+            });
         }
         let headers = from_map(&map);
         let lines: Vec<String> = headers.iter().map(|field| format!("{field:?}")).collect();
@@ -172,7 +175,7 @@ mod tests {
     fn white_space_at_the_ends_of_a_value_is_no_part_of_it() {
         let mut map = HeaderMap::new();
         for value in ["1", " 1", "1\t", "\t 1 2 \t", " ", ""] {
-            append(&mut map, b"a", Bytes::from_static(value.as_bytes()));
+            append(&mut map, b"a", value.as_bytes(), || Bytes::from_static(value.as_bytes()));
         }
         let headers = from_map(&map);
         let values: Vec<&[u8]> = headers.all("a").collect();

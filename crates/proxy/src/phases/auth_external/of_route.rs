@@ -167,7 +167,7 @@ pub(super) fn over_http2(
     };
     *head.version_mut() = if is_tls { Version::HTTP_2 } else { Version::HTTP_11 };
     for (name, value) in fields.iter().filter(|(name, _)| !(is_tls && is_host(name))) {
-        append(head.headers_mut(), &name.to_ascii_lowercase(), value.clone());
+        append(head.headers_mut(), &name.to_ascii_lowercase(), value, || value.clone());
     }
     Some(Head::http2(head))
 }
