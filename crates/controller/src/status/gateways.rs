@@ -4,7 +4,7 @@
 use super::address::Address;
 use super::astray;
 use super::document::Wanted;
-use super::later::{Later, Naming, Silence, crossed, pause};
+use super::later::{Later, Naming, Silence, crossed_again, pause};
 use super::leave::{self, Leaving};
 use super::pending::Pending;
 use super::refusals::Refusals;
@@ -509,7 +509,7 @@ impl Keeper {
 
     /// Somebody wrote between our read and our write. Services have no pace of their own ([`Pending`]).
     fn crossed(&mut self, id: Id, failures: u32, now: Moment) {
-        let again = crossed(failures, LASTING).filter(|_| id.0 == Which::Service);
+        let again = crossed_again(failures, LASTING).filter(|_| id.0 == Which::Service);
         if let Some(failures) = again {
             self.tell_failure(&id, "somebody else writes it all the time", now);
             return self.put_off(id, failures, now);

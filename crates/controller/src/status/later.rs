@@ -17,9 +17,9 @@ pub(super) fn pause(failures: u32) -> Duration {
     doubled.min(LONGEST)
 }
 
-/// As after how many failures it is paused where somebody's write has come between for so many times in a row before;
-/// none: not at all, the first time. As after `most` at most.
-pub(super) fn crossed(failures: u32, most: u32) -> Option<u32> {
+/// Somebody's write came between a read of ours and our write, and so often in a row before: as after how many failures
+/// there is a [`pause`], `most` at most; none the first time.
+pub(super) fn crossed_again(failures: u32, most: u32) -> Option<u32> {
     (failures > 0).then(|| failures.min(most))
 }
 
@@ -101,7 +101,7 @@ impl<K: Ord> Later<K> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FIRST, LONGEST, Later, NAMED_EACH, Naming, Silence, crossed, pause};
+    use super::{FIRST, LONGEST, Later, NAMED_EACH, Naming, Silence, crossed_again, pause};
     use crate::clock::Moment;
     use std::time::Duration;
 
@@ -109,7 +109,7 @@ mod tests {
     fn who_writes_between_all_the_time_is_answered_with_pauses() {
         let mut failures = 0;
         let pauses = (0..8).map(|_| {
-            let found = crossed(failures, 3);
+            let found = crossed_again(failures, 3);
             failures = found.unwrap_or(0) + 1;
             found.map_or(0, |_| pause(failures).as_secs())
         });

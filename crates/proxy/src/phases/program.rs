@@ -6,7 +6,7 @@ use super::{Stop, client_address, pass, redirects, rewrite, way_in};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::generation::Site;
-use crate::snippet::{Level, OfSite, Running, expressions, mime, on_machine};
+use crate::snippet::{Level, OfSite, Running, bytes_of, expressions, mime, on_machine};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use model::snippet::Regex;
@@ -255,9 +255,7 @@ fn answer(exchange: &mut Exchange, answer: Reply) -> Stop {
             response.close = ends_connection(status);
             response
         }
-        Reply::Text(status, text) => {
-            own(exchange, status, route::path::bytes(&text).into_owned().into())
-        }
+        Reply::Text(status, text) => own(exchange, status, bytes_of(text)),
         Reply::Redirect(status, location) => {
             let relative = exchange
                 .place
